@@ -1,0 +1,5 @@
+import sys
+
+from consumer.main import main
+
+sys.exit(main())

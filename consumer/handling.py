@@ -1,0 +1,152 @@
+"""One batch, from messages to acknowledgement: read, fold, store in one transaction, then park what was refused, answer
+whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import asyncpg
+import orjson
+from aio_pika.abc import AbstractIncomingMessage
+
+from consumer.commands import Command, RawCommand, read_command
+from consumer.folding import Answer, StoredJob, answer, fold
+from consumer.metrics import Metrics
+from consumer.store import apply_changes, database_now
+from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.instants import format_instant
+from shared.logs import get_log
+from shared.messages import REPLY_TYPE, Outcome, ScheduleRequest
+from shared.parking import parked_copy
+from shared.publishing import Outgoing, Publisher, Verdict
+from shared.topology import Names
+
+ACQUIRE_TIMEOUT = 10.0
+_KNOWN_FIELDS = frozenset({*ScheduleRequest.model_fields, "body", "type", "timestamp"})
+# Reading a hostile rule may take tens of milliseconds: let others run in between.
+YIELD_AFTER_SECONDS = 0.02
+
+
+class ParkingFailed(Exception):
+    """The broker did not take a parked message: to be tried again before anything is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHandler:
+    pool: Pool
+    publisher: Publisher
+    names: Names
+    metrics: Metrics
+    max_payload_bytes: int
+    publish_timeout: float
+
+    async def store(self, messages: Sequence[AbstractIncomingMessage]) -> list[Answer]:
+        """After it returns, every command that could be understood is committed. It can be repeated."""
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            now = await database_now(connection)
+        commands = []
+        breath = time.monotonic()
+        for message in messages:
+            commands.append(read_command(_raw(message), now, self.max_payload_bytes))
+            if time.monotonic() - breath > YIELD_AFTER_SECONDS:
+                await asyncio.sleep(0)
+                breath = time.monotonic()
+        return await self._store(commands)
+
+    async def settle(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+        """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
+        await self._park(messages, answers)
+        await self._reply(messages, answers)
+        await messages[-1].ack(multiple=True)
+        self._observe(answers)
+
+    async def _store(self, commands: Sequence[Command]) -> list[Answer]:
+        try:
+            return await self._store_together(commands)
+        except PASSING_TROUBLE:
+            raise
+        except asyncpg.PostgresError as error:
+            # One row that Postgres refuses must not take its neighbours with it.
+            self.metrics.split_batches.inc()
+            get_log().warning("batch_split", commands=len(commands), error=describe(error))
+        return [await self._store_alone(command) for command in commands]
+
+    async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
+        changes = fold(commands)
+        stored: dict[str, StoredJob] = {}
+        if changes:
+            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+                stored = await apply_changes(connection, changes)
+        by_id = {change.id: change for change in changes}
+        return [answer(command, by_id, stored) for command in commands]
+
+    async def _store_alone(self, command: Command) -> Answer:
+        try:
+            return (await self._store_together([command]))[0]
+        except PASSING_TROUBLE:
+            raise
+        except asyncpg.PostgresError as error:
+            return Answer(
+                command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {describe(error)}",), parked=True
+            )
+
+    async def _park(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+        copies = [
+            parked_copy(message, parking_queue=self.names.parked, errors=given.errors, parked_by="consumer")
+            for message, given in zip(messages, answers, strict=True)
+            if given.parked
+        ]
+        verdicts = await self.publisher.publish(copies, self.publish_timeout)
+        if any(verdict is not Verdict.CONFIRMED for verdict in verdicts):
+            raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
+
+    async def _reply(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+        """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
+        replies = [
+            _reply_to(message, given) for message, given in zip(messages, answers, strict=True) if message.reply_to
+        ]
+        verdicts = await self.publisher.publish(replies, self.publish_timeout)
+        if lost := sum(verdict is not Verdict.CONFIRMED for verdict in verdicts):
+            get_log().warning("replies_not_confirmed", replies=lost)
+
+    def _observe(self, answers: Sequence[Answer]) -> None:
+        self.metrics.batch_size.observe(len(answers))
+        for given in answers:
+            self.metrics.commands.labels(given.outcome).inc()
+            if given.changed and given.outcome is Outcome.ACCEPTED:
+                self.metrics.queued.inc()
+            if given.changed and given.outcome is Outcome.CANCELLED:
+                self.metrics.cancelled.inc()
+            if given.parked:
+                self.metrics.parked.labels(_field_label(given.errors)).inc()
+            if given.outcome is Outcome.REJECTED:
+                get_log().warning("command_rejected", id=given.id, errors=list(given.errors), parked=given.parked)
+
+
+def _raw(message: AbstractIncomingMessage) -> RawCommand:
+    return RawCommand(message.body, message.type, message.routing_key or "", message.timestamp)
+
+
+def _reply_to(message: AbstractIncomingMessage, given: Answer) -> Outgoing:
+    reply = {
+        "id": given.id,
+        "outcome": given.outcome,
+        "next_run_at": format_instant(given.next_run_at) if given.next_run_at else None,
+        "errors": given.errors,
+    }
+    return Outgoing(
+        exchange="",
+        routing_key=message.reply_to or "",
+        body=orjson.dumps(reply),
+        type=REPLY_TYPE,
+        correlation_id=message.correlation_id,
+        mandatory=False,
+    )
+
+
+def _field_label(errors: Sequence[str]) -> str:
+    """The top-level field that the first error names, from a closed list: a label must not grow with the input."""
+    field = errors[0].split(":")[0].split(".")[0]
+    return field if field in _KNOWN_FIELDS else "other"

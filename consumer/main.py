@@ -1,0 +1,49 @@
+"""Wires the consumer: settings, logs, health, pool, broker, loop."""
+
+from prometheus_client import CollectorRegistry
+
+from consumer.handling import BatchHandler
+from consumer.loop import consume_until_stopped
+from consumer.metrics import Metrics
+from consumer.settings import ConsumerSettings
+from shared.broker import Broker
+from shared.database import open_pool, wait_for_schema
+from shared.health import readiness_checks, serve_health
+from shared.lifecycle import Stop, first_of, run_service
+from shared.logs import configure_logs
+from shared.publishing import Publisher
+from shared.settings import load_settings
+from shared.topology import Names
+
+
+async def consume(settings: ConsumerSettings, stop: Stop) -> None:
+    registry = CollectorRegistry()
+    names = Names(settings.amqp_prefix)
+    # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
+    inbound = Broker(settings.amqp_url, name="duebell-consumer", names=names)
+    outbound = Broker(settings.amqp_url, name="duebell-consumer-replies", names=names)
+    async with (
+        open_pool(settings.database_url, "duebell-consumer", size=4) as pool,
+        inbound.connected(),
+        outbound.connected(),
+        serve_health(
+            settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [inbound, outbound])
+        ),
+        Publisher(outbound) as publisher,
+    ):
+        await first_of(wait_for_schema(pool), stop.wait())
+        handler = BatchHandler(
+            pool=pool,
+            publisher=publisher,
+            names=names,
+            metrics=Metrics(registry),
+            max_payload_bytes=settings.max_payload_bytes,
+            publish_timeout=settings.publish_timeout_seconds,
+        )
+        await consume_until_stopped(inbound, handler, settings, stop)
+
+
+def main() -> int:
+    settings = load_settings(ConsumerSettings)
+    configure_logs("consumer", settings.log_level)
+    return run_service(lambda stop: consume(settings, stop), settings.shutdown_grace_seconds)

@@ -1,0 +1,106 @@
+"""The consumer's SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from consumer.commands import Cancel, Schedule
+from consumer.folding import Change, StoredJob
+from shared import due_soon
+from shared.database import Connection
+from shared.job_states import JobStatus
+from shared.messages import Misfire
+
+APPLY_CHANGES = """
+insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
+                  next_run_at, finished_at)
+select c.id, c.status, c.revision, c.topic, c.payload::json, c.webhook::json, c.rule::json, c.rule_index, c.misfire,
+       c.misfire_grace_seconds, c.next_run_at, case when c.status = 'cancelled' then now() end
+  from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
+              $9::text[], $10::int[], $11::timestamptz[])
+       as c(id, status, revision, topic, payload, webhook, rule, rule_index,
+            misfire, misfire_grace_seconds, next_run_at)
+ order by c.id
+on conflict (id) do update set
+    status = excluded.status,
+    next_run_at = excluded.next_run_at,
+    finished_at = excluded.finished_at,
+    retry_at = null,
+    refusals = 0,
+    version = jobs.version + 1,
+    updated_at = now(),
+    -- A reschedule replaces the whole request; a cancel leaves it readable.
+    (revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds) = (
+        select excluded.revision, excluded.topic, excluded.payload, excluded.webhook, excluded.rule,
+               excluded.rule_index, excluded.misfire, excluded.misfire_grace_seconds
+         where excluded.status = 'pending'
+        union all
+        select jobs.revision, jobs.topic, jobs.payload, jobs.webhook, jobs.rule,
+               jobs.rule_index, jobs.misfire, jobs.misfire_grace_seconds
+         where excluded.status = 'cancelled')
+  where jobs.status = 'pending' and (excluded.status = 'cancelled' or excluded.revision > jobs.revision)
+returning id, status, revision, next_run_at, version = 1 as created,
+          coalesce(next_run_at <= now() + make_interval(secs => $12), false) as due_soon
+"""
+
+
+async def apply_changes(connection: Connection, changes: Sequence[Change]) -> dict[str, StoredJob]:
+    """After the commit: every id of the changes has a row; pending rows have the highest revision seen; cancelled ids
+    are cancelled for good. Waits for rows that a producer is firing, so a change applies whole or comes late.
+
+    One statement for requests and cancels together, in the order of ids: that is what keeps two consumers from
+    deadlocking. Call it inside a transaction.
+    """
+    rows = [_columns(change) for change in changes]
+    applied = await connection.fetch(
+        APPLY_CHANGES, *(list(column) for column in zip(*rows, strict=True)), due_soon.NOTIFY_WITHIN_SECONDS
+    )
+    jobs = {
+        row["id"]: StoredJob(
+            JobStatus(row["status"]), row["revision"], row["next_run_at"], applied=True, created=row["created"]
+        )
+        for row in applied
+    }
+    if any(row["due_soon"] for row in applied):
+        await connection.execute("select pg_notify($1, '')", due_soon.CHANNEL)
+    if unchanged := [change.id for change in changes if change.id not in jobs]:
+        jobs |= await _read_jobs(connection, unchanged)
+    return jobs
+
+
+def _columns(change: Change) -> tuple[object, ...]:
+    match change:
+        case Schedule():
+            return (
+                change.id,
+                JobStatus.PENDING,
+                change.revision,
+                change.topic,
+                change.payload,
+                change.webhook,
+                change.rule.to_json() if change.rule else None,
+                change.rule_index,
+                change.misfire,
+                change.misfire_grace_seconds,
+                change.next_run_at,
+            )
+        case Cancel():
+            # For an id that is not there yet: the row that makes the late request find the door closed.
+            return (change.id, JobStatus.CANCELLED, 0, "default", None, None, None, 1, Misfire.ALL, 0, None)
+
+
+READ_JOBS = "select id, status, revision, next_run_at from jobs where id = any($1::text[])"
+
+
+async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, StoredJob]:
+    """Those that APPLY_CHANGES left alone. It locked them all the same, so they are as it saw them."""
+    return {
+        row["id"]: StoredJob(
+            JobStatus(row["status"]), row["revision"], row["next_run_at"], applied=False, created=False
+        )
+        for row in await connection.fetch(READ_JOBS, ids)
+    }
+
+
+async def database_now(connection: Connection) -> datetime:
+    now: datetime = await connection.fetchval("select now()")
+    return now

@@ -1,0 +1,5 @@
+import sys
+
+from producer.main import main
+
+sys.exit(main())

@@ -1,0 +1,39 @@
+"""ScheduleDue as it is written to the wire. Pure."""
+
+from datetime import datetime
+
+import orjson
+
+from producer.planning import DueJob
+from shared.idempotency import idempotency_key
+from shared.instants import format_instant
+from shared.messages import DUE_TYPE
+from shared.publishing import Outgoing
+from shared.recurrence import Occurrence
+from shared.topology import Names, due_routing_key
+
+IDEMPOTENCY_HEADER = "idempotency-key"
+
+
+def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> Outgoing:
+    key = idempotency_key(job.id, occurrence.at, job.topic)
+    content: dict[str, object] = {
+        "id": job.id,
+        "topic": job.topic,
+        "sequence": sequence,
+        "due_at": format_instant(occurrence.at),
+        "fired_at": format_instant(fired_at),
+        "idempotency_key": key,
+        # Fragments go in as they are, byte for byte.
+        "payload": orjson.Fragment(job.payload if job.payload is not None else "null"),
+    }
+    if job.webhook is not None:
+        content["webhook"] = orjson.Fragment(job.webhook)
+    return Outgoing(
+        exchange=names.events,
+        routing_key=due_routing_key(job.topic, has_webhook=job.webhook is not None),
+        body=orjson.dumps(content),
+        type=DUE_TYPE,
+        timestamp=fired_at,
+        headers={IDEMPOTENCY_HEADER: key},
+    )

@@ -1,0 +1,150 @@
+"""One claim, fired: claim, publish, settle, commit. The heart of the producer.
+
+The row locks are held while the broker confirms, so nobody else can fire, cancel or reschedule these rows meanwhile. A
+crash before the commit rolls back: the rows are due again, and what was already confirmed is published twice with the
+same idempotency key. No row changes before its publish is confirmed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from producer.events import due_event
+from producer.metrics import Metrics
+from producer.planning import DueJob, Plan, plan
+from producer.settling import Settled, put_off, settle
+from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
+from shared.database import Pool
+from shared.idempotency import idempotency_key
+from shared.instants import format_instant
+from shared.logs import get_log
+from shared.publishing import Outgoing, Publisher, Verdict
+from shared.recurrence import BadRule
+from shared.topology import Names
+
+ACQUIRE_TIMEOUT = 10.0
+LATE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    jobs: int
+    full: bool  # as many as were asked for: there may well be more
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    next_in_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The broker gave no verdict on some of it: wait before trying again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shot:
+    """One job of the claim, with its place among the claim's messages."""
+
+    job: DueJob
+    plan: Plan | None  # None: its rule cannot be read
+    messages: slice
+
+
+@dataclass(slots=True, kw_only=True)
+class Firer:
+    """Fires one lane's claims, one after the other, with a channel of its own. Several may work on one lane."""
+
+    lane: Lane
+    pool: Pool
+    publisher: Publisher
+    names: Names
+    metrics: Metrics
+    max_batch: int
+    publish_timeout: float
+    _batch: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._batch = self.max_batch
+
+    async def fire_once(self, now: datetime | None = None) -> Fired | Idle | Stuck:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+            claim = await claim_due(connection, self.lane, self._batch, now)
+            if claim is None:
+                return Idle(await seconds_until_next(connection, self.lane))
+            shots, messages = self._aim(claim)
+            verdicts = await self.publisher.publish(messages, self.publish_timeout)
+            full = len(claim.jobs) == self._batch
+            verdicts = self._blame(claim, verdicts)
+            await settle_jobs(connection, _settled(shots, verdicts))
+        self._observe(claim.now, shots, verdicts)  # committed: only now is it true
+        return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(claim.jobs), full)
+
+    def _aim(self, claim: Claim) -> tuple[list[_Shot], list[Outgoing]]:
+        shots: list[_Shot] = []
+        messages: list[Outgoing] = []
+        for job in claim.jobs:
+            first = len(messages)
+            try:
+                planned = plan(job, claim.now)
+            except BadRule as error:
+                get_log().error("rule_unreadable", id=job.id, error=str(error))
+                planned = None
+            if planned is not None:
+                messages += (
+                    due_event(job, occurrence, job.sequence + number, claim.now, self.names)
+                    for number, occurrence in enumerate(planned.ringing, start=1)
+                )
+            shots.append(_Shot(job, planned, slice(first, len(messages))))
+        return shots, messages
+
+    def _blame(self, claim: Claim, verdicts: list[Verdict]) -> list[Verdict]:
+        """A channel that the broker closed says that a message is at fault, not which. So the next claims are of one
+        row each, where it is plain, and grow again while all goes well.
+        """
+        if Verdict.CLOSED not in verdicts:
+            self._batch = min(self.max_batch, 2 * self._batch)
+            return verdicts
+        self._batch = 1
+        if len(claim.jobs) == 1:
+            return verdicts
+        return [Verdict.UNKNOWN if verdict is Verdict.CLOSED else verdict for verdict in verdicts]
+
+    def _observe(self, now: datetime, shots: Sequence[_Shot], verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            if verdict is Verdict.CONFIRMED:
+                self.metrics.due.inc()
+            else:
+                self.metrics.not_published.labels(verdict).inc()
+        for shot in shots:
+            if shot.plan is None:
+                self.metrics.put_off.inc()
+                continue
+            if shot.plan.dropped:
+                self.metrics.misfired.inc()
+                get_log().info(
+                    "misfire_dropped",
+                    id=shot.job.id,
+                    policy=shot.job.misfire,
+                    due_at=format_instant(shot.job.occurrence.at),
+                )
+            for occurrence, verdict in zip(shot.plan.ringing, verdicts[shot.messages], strict=True):
+                if verdict is Verdict.CONFIRMED and now - occurrence.at > LATE:
+                    self.metrics.late.inc()
+                    get_log().warning(
+                        "fired_late",
+                        id=shot.job.id,
+                        idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic),
+                        due_at=format_instant(occurrence.at),
+                        late_seconds=round((now - occurrence.at).total_seconds(), 1),
+                    )
+        if refused := [v for v in verdicts if v is not Verdict.CONFIRMED]:
+            get_log().warning("not_published", lane=self.lane.name, count=len(refused), verdicts=sorted(set(refused)))
+
+
+def _settled(shots: Sequence[_Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
+    settled = (
+        put_off(shot.job) if shot.plan is None else settle(shot.job, shot.plan, verdicts[shot.messages])
+        for shot in shots
+    )
+    return [row for row in settled if row is not None]

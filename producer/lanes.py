@@ -1,0 +1,81 @@
+"""The loops: each lane fires as long as there is something due, then sleeps until its next moment, or until a consumer
+says that a nearer one has come, or for the poll interval at most.
+"""
+
+import asyncio
+
+from producer.firing import Fired, Firer, Idle, Stuck
+from shared.backoff import Backoff
+from shared.broker import Broker
+from shared.database import PASSING_TROUBLE, describe
+from shared.due_soon import POLL_SECONDS
+from shared.lifecycle import Stop, first_of
+from shared.logs import get_log
+
+# Sleeping ends a little early or late; looking twice within this time would gain nothing.
+SHORTEST_SLEEP = 0.0005
+
+
+class Bell:
+    """Rung when a lane should look at once. A ring while nobody listens is not lost."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def ring(self) -> None:
+        self._event.set()
+
+    def silence(self) -> None:
+        self._event.clear()
+
+    async def wait(self, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+
+
+async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell, stop: Stop) -> None:
+    """The lane's first worker: the only one that polls. A full claim means that the others are of use."""
+    backoff = Backoff()
+    while not stop.requested:
+        bell.silence()  # before looking: what rings from here on is looked at again
+        match await _try_to_fire(firer, broker, stop):
+            case Fired(full=full):
+                backoff.reset()
+                if full:
+                    help_wanted.ring()
+            case Idle(next_in_seconds=seconds):
+                backoff.reset()
+                wait = POLL_SECONDS if seconds is None else min(POLL_SECONDS, max(seconds, SHORTEST_SLEEP))
+                await first_of(bell.wait(wait), stop.wait())
+            case Stuck():
+                await stop.sleep(backoff.next_pause())
+
+
+async def help_lane(firer: Firer, broker: Broker, help_wanted: Bell, stop: Stop) -> None:
+    """The lane's other workers: sleep until there is more than one claim's worth of work."""
+    while not stop.requested:
+        await first_of(help_wanted.wait(None), stop.wait())
+        help_wanted.silence()
+        while not stop.requested and isinstance(await _try_to_fire(firer, broker, stop), Fired):
+            pass
+
+
+async def _try_to_fire(firer: Firer, broker: Broker, stop: Stop) -> Fired | Idle | Stuck:
+    """Trouble that passes is Stuck; everything else is a bug and takes the process down."""
+    try:
+        # Not while the broker blocks publishers: the row locks would be held for nothing.
+        if not await _publishable(broker, stop):
+            return Stuck()
+        return await firer.fire_once()
+    except PASSING_TROUBLE as error:
+        get_log().warning("lane_waits", error=describe(error))
+    return Stuck()
+
+
+async def _publishable(broker: Broker, stop: Stop) -> bool:
+    if broker.is_up:
+        await first_of(broker.wait_until_publishable(), stop.wait())
+    return broker.is_up and not stop.requested

@@ -1,0 +1,87 @@
+"""Wires the producer: settings, logs, health, pool, broker, and the loops over its lanes."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+from prometheus_client import CollectorRegistry
+
+from producer.firing import Firer
+from producer.lanes import Bell, help_lane, watch_lane
+from producer.listening import listen_until_stopped
+from producer.metrics import Metrics
+from producer.retention import retire_until_stopped
+from producer.settings import ProducerSettings
+from producer.store import BACKLOG, FRESH, REFUSED, count_overdue
+from shared.broker import Broker
+from shared.database import Pool, open_pool, wait_for_schema
+from shared.health import readiness_checks, serve_health
+from shared.instants import format_instant
+from shared.lifecycle import Stop, first_of, run_service
+from shared.logs import configure_logs, get_log
+from shared.publishing import Publisher
+from shared.settings import load_settings
+from shared.topology import Names
+
+COUNT_OVERDUE_UP_TO = 10_000
+
+
+async def produce(settings: ProducerSettings, stop: Stop) -> None:
+    registry = CollectorRegistry()
+    metrics, names = Metrics(registry), Names(settings.amqp_prefix)
+    broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
+    # Rows that the broker refuses get one worker: however many they are, they take no more than their share.
+    workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1}
+    pool_size = sum(workers.values()) + 2  # and one each for retention and the readiness check
+    async with (
+        open_pool(settings.database_url, "duebell-producer", pool_size) as pool,
+        broker.connected(),
+        serve_health(settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [broker])),
+        AsyncExitStack() as publishers,
+    ):
+        await first_of(wait_for_schema(pool), stop.wait())
+        if stop.requested:
+            return
+        await _log_overdue(pool)
+        bells = []
+        async with asyncio.TaskGroup() as tasks:
+            for lane, count in workers.items():
+                firers = [
+                    Firer(
+                        lane=lane,
+                        pool=pool,
+                        publisher=await publishers.enter_async_context(Publisher(broker)),
+                        names=names,
+                        metrics=metrics,
+                        max_batch=settings.batch_size,
+                        publish_timeout=settings.publish_timeout_seconds,
+                    )
+                    for _ in range(count)
+                ]
+                bell, help_wanted = Bell(), Bell()
+                bells.append(bell)
+                tasks.create_task(watch_lane(firers[0], broker, bell, help_wanted, stop), name=lane.name)
+                for firer in firers[1:]:
+                    tasks.create_task(help_lane(firer, broker, help_wanted, stop), name=f"{lane.name} helper")
+            tasks.create_task(listen_until_stopped(settings.database_url, bells, stop), name="listener")
+            older_than = timedelta(days=settings.retention_days)
+            tasks.create_task(retire_until_stopped(pool, older_than, metrics, stop), name="retention")
+
+
+async def _log_overdue(pool: Pool) -> None:
+    """Recovery needs no mode of its own: what came due during a downtime is due now. This line says how much."""
+    async with pool.acquire(timeout=10.0) as connection:
+        overdue = await count_overdue(connection, COUNT_OVERDUE_UP_TO)
+    get_log().info(
+        "recovery",
+        overdue_jobs=overdue.jobs,
+        at_least=overdue.jobs == COUNT_OVERDUE_UP_TO,
+        oldest_due_at=format_instant(overdue.oldest) if overdue.oldest else None,
+        newest_due_at=format_instant(overdue.newest) if overdue.newest else None,
+    )
+
+
+def main() -> int:
+    settings = load_settings(ProducerSettings)
+    configure_logs("producer", settings.log_level)
+    return run_service(lambda stop: produce(settings, stop), settings.shutdown_grace_seconds)

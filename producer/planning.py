@@ -1,0 +1,71 @@
+"""Deciding what a due job does now: which occurrences ring, which are dropped, and what comes after. Pure.
+
+A claim handles a bounded number of occurrences of one job, so that a rule with a year to catch up on takes its turns
+like everybody else; what is left over is due again at once.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shared.messages import Misfire
+from shared.recurrence import Occurrence, Rule, RuleSpec, compile_rule
+
+# Occurrences of one job per claim.
+BURST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A claimed row: locked until the transaction ends."""
+
+    id: str
+    version: int
+    topic: str
+    payload: str | None
+    webhook: str | None
+    rule: str | None
+    occurrence: Occurrence
+    misfire: Misfire
+    misfire_grace: timedelta
+    sequence: int
+    refusals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more."""
+
+    ringing: tuple[Occurrence, ...]
+    dropped: bool
+    then: Occurrence | None
+
+
+def plan(job: DueJob, now: datetime) -> Plan:
+    """BadRule if the stored rule can no longer be read (a zone that the time zone database gave up, say)."""
+    misfired_before = now - job.misfire_grace
+    if job.rule is None:
+        dropped = job.misfire is Misfire.SKIP and job.occurrence.at < misfired_before
+        return Plan(() if dropped else (job.occurrence,), dropped, None)
+
+    rule = compile_rule(RuleSpec.from_json(job.rule))
+    start = job.occurrence
+    if job.misfire is Misfire.ALL or start.at >= misfired_before:
+        return _burst(rule, start, now, dropped=False)
+
+    latest = rule.latest_before(start, misfired_before)
+    following = rule.next_after(latest)
+    if following is not None and following.at < misfired_before:
+        # The search was cut short by its bound on work: keep what it found, go on with the next claim.
+        return Plan((), dropped=True, then=latest)
+    if job.misfire is Misfire.LATEST:
+        return Plan((latest,), dropped=latest != start, then=following)
+    return Plan((), dropped=True, then=following)
+
+
+def _burst(rule: Rule, start: Occurrence, now: datetime, *, dropped: bool) -> Plan:
+    ringing: list[Occurrence] = []
+    upcoming: Occurrence | None = start
+    while upcoming is not None and upcoming.at <= now and len(ringing) < BURST:
+        ringing.append(upcoming)
+        upcoming = rule.next_after(upcoming)
+    return Plan(tuple(ringing), dropped, upcoming)

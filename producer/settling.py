@@ -1,0 +1,73 @@
+"""From the broker's verdicts to the new state of a row. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from producer.planning import DueJob, Plan
+from shared.job_states import JobStatus
+from shared.publishing import Verdict
+from shared.recurrence import Occurrence
+
+FIRST_PAUSE = timedelta(seconds=1)
+LONGEST_PAUSE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What an UPDATE writes."""
+
+    id: str
+    version: int
+    status: JobStatus
+    next: Occurrence | None
+    sequence: int
+    last_due_at: datetime | None
+    refusals: int
+    pause: timedelta | None
+
+
+def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | None:
+    """None leaves the row as it is: nothing was confirmed, and nothing is known against it.
+
+    Occurrences count in order: the first that was not confirmed is where the job stands, and it keeps its due_at. If
+    the broker refused it, it waits for a growing pause, out of the others' way; if the answer is unknown, it is simply
+    due again.
+    """
+    confirmed = next((i for i, verdict in enumerate(verdicts) if verdict is not Verdict.CONFIRMED), len(verdicts))
+    all_confirmed = confirmed == len(verdicts)
+    standing = plan.then if all_confirmed else plan.ringing[confirmed]
+    refused = not all_confirmed and verdicts[confirmed] is not Verdict.UNKNOWN
+    if confirmed == 0 and not all_confirmed and not refused:
+        return None
+    refusals = (job.refusals if confirmed == 0 else 0) + 1 if refused else 0
+    return Settled(
+        id=job.id,
+        version=job.version,
+        status=JobStatus.PENDING if standing else JobStatus.DONE,
+        next=standing,
+        sequence=job.sequence + confirmed,
+        last_due_at=plan.ringing[confirmed - 1].at if confirmed else None,
+        refusals=refusals,
+        pause=pause_after(refusals) if refused else None,
+    )
+
+
+def put_off(job: DueJob) -> Settled:
+    """A row that cannot be fired for a reason of its own: it stays where it is, out of the others' way."""
+    return Settled(
+        id=job.id,
+        version=job.version,
+        status=JobStatus.PENDING,
+        next=job.occurrence,
+        sequence=job.sequence,
+        last_due_at=None,
+        refusals=job.refusals + 1,
+        pause=pause_after(job.refusals + 1),
+    )
+
+
+def pause_after(refusals: int) -> timedelta:
+    """1, 2, 4 … seconds, five minutes at most."""
+    doubled: int = 2 ** min(refusals - 1, 20)
+    return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)

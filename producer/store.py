@@ -1,0 +1,183 @@
+"""The producer's SQL: claiming due rows, settling them, and looking ahead.
+
+`coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant. Inside a
+transaction now() stands still, so a claim and the look ahead after it speak of the same moment.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from producer.planning import DueJob
+from producer.settling import Settled
+from shared.database import Connection
+from shared.messages import Misfire
+from shared.recurrence import Occurrence
+
+# An occurrence this young is never kept waiting by a backlog of older ones.
+FRESH_SECONDS = 30
+
+_CLAIMED = """
+select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
+       refusals, coalesce($1::timestamptz, now()) as now
+  from jobs
+ where status = 'pending'"""
+
+CLAIM_FRESH = f"""{_CLAIMED}
+   and retry_at is null
+   and next_run_at > coalesce($1::timestamptz, now()) - interval '{FRESH_SECONDS} seconds'
+   and next_run_at <= coalesce($1::timestamptz, now())
+ order by next_run_at limit $2 for no key update skip locked
+"""
+
+CLAIM_BACKLOG = f"""{_CLAIMED}
+   and retry_at is null
+   and next_run_at <= coalesce($1::timestamptz, now()) - interval '{FRESH_SECONDS} seconds'
+ order by next_run_at limit $2 for no key update skip locked
+"""
+
+CLAIM_REFUSED = f"""{_CLAIMED}
+   and retry_at is not null
+   and retry_at <= coalesce($1::timestamptz, now())
+ order by retry_at limit $2 for no key update skip locked
+"""
+
+NEXT_DUE = """
+select extract(epoch from min(next_run_at) - now()) from jobs
+ where status = 'pending' and retry_at is null and next_run_at > now()
+"""
+
+NEXT_RETRY = """
+select extract(epoch from min(retry_at) - now()) from jobs
+ where status = 'pending' and retry_at is not null and retry_at > now()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A share of the due rows with a claim of its own, so that no lane waits for another."""
+
+    name: str
+    claim_sql: str
+    look_ahead_sql: str
+
+
+FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE)
+BACKLOG = Lane("backlog", CLAIM_BACKLOG, NEXT_DUE)
+REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    now: datetime
+    jobs: list[DueJob]
+
+
+async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetime | None = None) -> Claim | None:
+    """Due rows of one lane, locked until the transaction ends and skipped by everybody else. None if there are none."""
+    rows = await connection.fetch(lane.claim_sql, now, limit)
+    if not rows:
+        return None
+    return Claim(
+        rows[0]["now"],
+        [
+            DueJob(
+                id=row["id"],
+                version=row["version"],
+                topic=row["topic"],
+                payload=row["payload"],
+                webhook=row["webhook"],
+                rule=row["rule"],
+                occurrence=Occurrence(row["next_run_at"], row["rule_index"]),
+                misfire=Misfire(row["misfire"]),
+                misfire_grace=timedelta(seconds=row["misfire_grace_seconds"]),
+                sequence=row["sequence"],
+                refusals=row["refusals"],
+            )
+            for row in rows
+        ],
+    )
+
+
+SETTLE = """
+update jobs
+   set status = s.status,
+       next_run_at = s.next_run_at,
+       rule_index = coalesce(s.rule_index, jobs.rule_index),
+       sequence = s.sequence,
+       last_due_at = coalesce(s.last_due_at, jobs.last_due_at),
+       refusals = s.refusals,
+       retry_at = clock_timestamp() + s.pause,
+       finished_at = case when s.status = 'done' then now() end,
+       updated_at = now(),
+       version = jobs.version + 1
+  from unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::timestamptz[],
+              $8::int[], $9::interval[])
+       as s(id, version, status, next_run_at, rule_index, sequence, last_due_at, refusals, pause)
+ where jobs.id = s.id and jobs.version = s.version and jobs.status = 'pending'
+"""
+
+
+async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> None:
+    """After the commit: confirmed occurrences are behind, each row stands at its next one, or is done."""
+    if not settled:
+        return
+    rows = [
+        (
+            s.id,
+            s.version,
+            s.status,
+            s.next.at if s.next else None,
+            s.next.index if s.next else None,
+            s.sequence,
+            s.last_due_at,
+            s.refusals,
+            s.pause,
+        )
+        for s in settled
+    ]
+    await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
+
+
+async def seconds_until_next(connection: Connection, lane: Lane) -> float | None:
+    """By Postgres' clock, so that a process whose own clock is off still wakes on time. What is due already was claimed
+    by us or is locked by somebody else, and not worth waking for.
+    """
+    seconds = await connection.fetchval(lane.look_ahead_sql)
+    return None if seconds is None else float(seconds)
+
+
+OVERDUE = """
+select count(*) as jobs, min(next_run_at) as oldest,
+       (select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at desc limit 1) as newest
+  from (select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at limit $1) as counted
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    jobs: int
+    oldest: datetime | None
+    newest: datetime | None
+
+
+async def count_overdue(connection: Connection, up_to: int) -> Overdue:
+    """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
+    row = await connection.fetchrow(OVERDUE, up_to)
+    if row is None:
+        return Overdue(0, None, None)
+    return Overdue(row["jobs"], row["oldest"], row["newest"])
+
+
+DELETE_FINISHED = """
+delete from jobs where id in (
+    select id from jobs where status <> 'pending' and finished_at < now() - $1::interval
+     order by finished_at limit $2 for update skip locked)
+"""
+
+
+async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
+    """How many rows are gone. Small batches: each is a short transaction."""
+    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])

@@ -1,0 +1,149 @@
+"""RabbitMQ: one connection, kept up for ever, with the topology declared before anybody uses it.
+
+Reconnecting is done here, not by aio-pika's robust connection: after a loss everything that belonged to the old
+connection (channels, consumers, delivery tags) is gone for good, and its users start afresh. There is no half-restored
+state to reason about, and an outage is one log line per try.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.exceptions import AMQPError
+from yarl import URL
+
+from shared.backoff import Backoff
+from shared.logs import get_log
+from shared.topology import Names, declare_topology
+
+CONNECT_TIMEOUT = 10.0
+CHANNEL_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 3.0
+HEARTBEAT_SECONDS = 10
+
+# What a lost or stalled broker surfaces as. RuntimeError: "connection was not opened" and its kin, which aiormq raises
+# bare. (A bare CancelledError can come out of a publish too; shared.publishing deals with it.)
+BROKER_TROUBLE = (AMQPError, OSError, TimeoutError, RuntimeError)
+
+
+class Broker:
+    """Use as `async with Broker(...).connected()`; then `open_channel` whenever a channel is needed."""
+
+    def __init__(self, url: str, *, name: str, names: Names) -> None:
+        self._url = _with_heartbeat(url)
+        self._name = name
+        self.names = names
+        self._connection: AbstractConnection | None = None
+        self._up = asyncio.Event()
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator["Broker"]:
+        """Returns at once; the connection comes and goes behind the scenes until the block ends."""
+        keeper = asyncio.create_task(self._keep_connected(), name=f"broker {self._name}")
+        try:
+            yield self
+        finally:
+            keeper.cancel()
+            await asyncio.wait({keeper})
+
+    @property
+    def is_up(self) -> bool:
+        return self._up.is_set()
+
+    async def wait_until_up(self) -> None:
+        await self._up.wait()
+
+    async def wait_until_publishable(self) -> None:
+        """Returns when the connection is up and the broker has not blocked it (memory or disk alarm)."""
+        while True:
+            await self._up.wait()
+            transport = self._connection.transport if self._connection else None
+            if transport is None:
+                raise ConnectionError("the broker connection was lost")
+            with suppress(TimeoutError):
+                # ready() never ends for a connection that dies while it is blocked: look again now and then.
+                async with asyncio.timeout(1.0):
+                    await transport.ready()
+                return
+
+    @asynccontextmanager
+    async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[AbstractChannel]:
+        """Waits for the connection. The channel confirms publishes and raises for returned ones."""
+        await self._up.wait()
+        connection = self._connection
+        if connection is None:
+            raise ConnectionError("the broker connection was lost")
+        channel = connection.channel(publisher_confirms=True, on_return_raises=True)
+        try:
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                await channel.initialize()
+                if prefetch is not None:
+                    await channel.set_qos(prefetch_count=prefetch)
+            yield channel
+        finally:
+            await close_quietly(channel)
+
+    async def redeclare(self) -> None:
+        """Heals what was deleted at run time. Errors are the caller's to judge."""
+        async with asyncio.timeout(CHANNEL_TIMEOUT), self.open_channel() as channel:
+            await declare_topology(channel, self.names)
+
+    async def _keep_connected(self) -> None:
+        backoff = Backoff(first=0.5)
+        while True:
+            try:
+                await self._connect_until_lost(backoff)
+                problem = "the connection was closed"
+            except BROKER_TROUBLE as error:
+                problem = " ".join(f"{type(error).__name__}: {error}".split())
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) and task.cancelling():
+                    raise
+                problem = "the broker stopped answering"
+            pause = backoff.next_pause()
+            get_log().warning(
+                "broker_not_ready",
+                problem=f"cannot use the broker at AMQP_URL: {problem}",
+                connection=self._name,
+                retry_in_seconds=round(pause, 1),
+            )
+            await asyncio.sleep(pause)
+
+    async def _connect_until_lost(self, backoff: Backoff) -> None:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+        lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
+        try:
+            self._connection = connection
+            async with asyncio.timeout(CHANNEL_TIMEOUT), connection.channel() as channel:
+                await declare_topology(channel, self.names)
+            self._up.set()
+            backoff.reset()
+            get_log().info("broker_connected", connection=self._name)
+            if (error := await lost) is not None:
+                raise ConnectionError(str(error))
+        finally:
+            self._up.clear()
+            self._connection = None
+            await close_quietly(connection)
+
+
+async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
+    """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT):
+            await resource.close()
+    except BROKER_TROUBLE:
+        pass
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+
+
+def _with_heartbeat(url: str) -> str:
+    """A stalled broker is noticed after about three heartbeats; aiormq's default of 60 s would take three minutes."""
+    address = URL(url)
+    return url if "heartbeat" in address.query else str(address.update_query(heartbeat=HEARTBEAT_SECONDS))

@@ -1,0 +1,92 @@
+"""Postgres: the pool, what counts as a passing trouble, and whether the schema is current.
+
+Every statement has a deadline, on our side and on the server's; a session that hangs inside a transaction is ended by
+Postgres itself, so that its row locks cannot outlive a frozen process for long.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from shared.backoff import Backoff
+from shared.logs import get_log
+from shared.migrate import current_version, newest_version
+
+Pool = asyncpg.Pool[asyncpg.Record]
+Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+
+CONNECT_TIMEOUT = 10.0
+STATEMENT_TIMEOUT = 30.0
+
+# Trouble that passes by itself: try the same work again. Everything else that Postgres says is about the work.
+PASSING_TROUBLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,  # restart, shutdown, statement timeout
+    asyncpg.TransactionRollbackError,  # deadlock, serialization
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.ReadOnlySQLTransactionError,  # a node that was demoted
+)
+# Trouble of a connection attempt: also what an operator can mend while we wait.
+CONNECT_TROUBLE = (*PASSING_TROUBLE, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+
+
+@asynccontextmanager
+async def open_pool(url: str, application: str, size: int) -> AsyncIterator[Pool]:
+    """Connects lazily: an unreachable database is the business of whoever acquires first."""
+    pool = asyncpg.create_pool(
+        url,
+        min_size=0,
+        max_size=size,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=STATEMENT_TIMEOUT,
+        server_settings={
+            "application_name": application,
+            "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
+            "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
+        },
+    )
+    async with pool:
+        try:
+            yield pool
+        finally:
+            # close() waits for connections in use; at the end of the grace time there must be an end.
+            try:
+                await asyncio.wait_for(pool.close(), timeout=5.0)
+            except (TimeoutError, *PASSING_TROUBLE):
+                pool.terminate()
+
+
+async def wait_for_schema(pool: Pool) -> None:
+    """Returns when the database answers and its schema is current; until then one clear line per try."""
+    backoff = Backoff(first=0.5)
+    while True:
+        try:
+            async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
+                have, need = await current_version(connection), newest_version()
+        except CONNECT_TROUBLE as error:
+            problem = f"cannot reach the database at DATABASE_URL: {describe(error)}"
+        else:
+            if have >= need:
+                return
+            problem = f"the schema is at version {have}, this release needs {need}: run python -m shared.migrate"
+        pause = backoff.next_pause()
+        get_log().warning("database_not_ready", problem=problem, retry_in_seconds=round(pause, 1))
+        await asyncio.sleep(pause)
+
+
+async def schema_is_current(pool: Pool) -> bool:
+    async with pool.acquire(timeout=2.0) as connection:
+        return await current_version(connection) >= newest_version()
+
+
+def describe(error: BaseException) -> str:
+    """One line, without a stack trace."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")

@@ -1,0 +1,61 @@
+"""The HTTP side of a service: /metrics for Prometheus, /healthz (the process lives), /readyz (database and broker
+reached, schema current).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, exposition
+
+from shared.broker import Broker
+from shared.database import Pool, schema_is_current
+
+CHECK_TIMEOUT = 3.0
+
+Check = Callable[[], Awaitable[bool]]
+
+
+def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
+    async def brokers_are_up() -> bool:
+        return all(broker.is_up for broker in brokers)
+
+    return {"broker": brokers_are_up, "database": lambda: schema_is_current(pool)}
+
+
+@asynccontextmanager
+async def serve_health(
+    host: str, port: int, registry: CollectorRegistry, checks: Mapping[str, Check]
+) -> AsyncIterator[None]:
+    async def metrics(request: web.Request) -> web.Response:
+        encoder, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encoder(registry), headers={"Content-Type": content_type})
+
+    async def alive(_: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"})
+
+    async def ready(_: web.Request) -> web.Response:
+        results = {name: await _passes(check) for name, check in checks.items()}
+        return web.json_response(results, status=200 if all(results.values()) else 503)
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", metrics), web.get("/healthz", alive), web.get("/readyz", ready)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise SystemExit(f"METRICS_PORT: cannot listen on {host}:{port}: {error.strerror}") from None
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def _passes(check: Check) -> bool:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT):
+            return await check()
+    except Exception:  # noqa: BLE001 - whatever a check raises, the answer is no
+        return False

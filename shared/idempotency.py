@@ -1,0 +1,15 @@
+"""The key by which a receiver knows that it has seen an occurrence before. Pure."""
+
+from datetime import datetime
+from hashlib import sha256
+
+from shared.instants import format_instant
+
+
+def idempotency_key(job_id: str, due_at: datetime, topic: str) -> str:
+    """The same for every publish and every delivery attempt of one occurrence, on every replica.
+
+    NUL stands between the parts because it can be in none of them: `a-b` + `c` and `a` + `b-c` get different keys.
+    """
+    text = "\0".join((job_id, format_instant(due_at), topic))
+    return "event-" + sha256(text.encode()).hexdigest()[:32]

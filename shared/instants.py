@@ -1,0 +1,32 @@
+"""Instants as the messages write them: RFC 3339 with an offset, or a local date-time that needs a time zone. Pure."""
+
+import re
+from datetime import UTC, datetime
+
+FIRST_YEAR = 1900
+LAST_YEAR = 2199
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+def parse_date_time(text: str) -> datetime:
+    """Aware if the text has an offset, naive (local) if not. ValueError says what is wrong with it."""
+    if not _RFC3339.fullmatch(text):
+        raise ValueError("is not a date and time such as 2026-07-10T09:00:00Z or 2026-07-10T09:00:00")
+    # fromisoformat knows no lower-case t and z, and cuts what is finer than a microsecond by itself.
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except ValueError as error:
+        raise ValueError(f"is not a real date and time: {error}") from None
+    require_year_in_range(moment)
+    return moment.astimezone(UTC) if moment.tzinfo else moment
+
+
+def require_year_in_range(moment: datetime) -> None:
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise ValueError(f"year {moment.year} is out of range, {FIRST_YEAR} to {LAST_YEAR}")
+
+
+def format_instant(instant: datetime) -> str:
+    """RFC 3339 in UTC with a Z; a fraction only where there is one."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

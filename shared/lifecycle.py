@@ -1,0 +1,80 @@
+"""Start and stop. The first SIGTERM or SIGINT asks the work to take no more and finish what is in flight; when the
+grace time is over, or at a second signal, what is left is abandoned. Work that dies takes the process with it.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from shared.logs import get_log
+
+
+class Stop:
+    """Set once, by a signal or by a test."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def request(self) -> None:
+        self._event.set()
+
+    @property
+    def requested(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    async def sleep(self, seconds: float) -> None:
+        """Shorter if the stop comes."""
+        await first_of(self._event.wait(), asyncio.sleep(seconds))
+
+
+async def first_of(*awaitables: Awaitable[Any]) -> None:
+    """Returns when one is done, or raises what it raised; the others are cancelled and awaited."""
+    tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(a) for a in awaitables]
+    done: set[asyncio.Future[Any]] = set()
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
+    """The exit status: 0 after an orderly stop, 1 if the work died or did not finish in time."""
+    return asyncio.run(_run(work, grace_seconds))
+
+
+async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
+    log, stop, hurry = get_log(), Stop(), asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.requested:
+            hurry.set()
+        else:
+            log.info("stopping", grace_seconds=grace_seconds)
+            stop.request()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+
+    worker = asyncio.create_task(work(stop), name="work")
+    await first_of(asyncio.wait({worker}), stop.wait())
+    if not worker.done():
+        await first_of(asyncio.wait({worker}), asyncio.sleep(grace_seconds), hurry.wait())
+    if not worker.done():
+        log.warning("abandoned", reason="second signal" if hurry.is_set() else "grace time over")
+        worker.cancel()
+        await asyncio.wait({worker}, timeout=5.0)
+        return 1
+    if error := worker.exception():
+        log.error("died", error=" ".join(f"{type(error).__name__}: {error}".split()), exc_info=error)
+        return 1
+    log.info("stopped")
+    return 0

@@ -1,0 +1,47 @@
+"""Logging: one event per line with a stable name, JSON for machines, a readable form on a terminal."""
+
+import logging
+import sys
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+Log = FilteringBoundLogger
+
+
+def configure_logs(service: str, level: str) -> Log:
+    """Called once by main. What libraries log goes the same way; the AMQP ones are silenced, because the broker module
+    says the same in one line instead of a stack trace.
+    """
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    render: Processor = structlog.dev.ConsoleRenderer()
+    if not sys.stderr.isatty():
+        shared.append(structlog.processors.format_exc_info)
+        render = structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service)
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[_drop_meta, render]))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return get_log()
+
+
+def get_log() -> Log:
+    log: Log = structlog.get_logger()
+    return log
+
+
+def _drop_meta(logger: object, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return structlog.stdlib.ProcessorFormatter.remove_processors_meta(logger, name, event)

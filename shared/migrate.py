@@ -1,0 +1,79 @@
+"""Brings the schema up to date: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock
+lets one do the work, the others find it done. Each file runs in a transaction of its own together with its entry, so a
+migration is there whole or not at all.
+"""
+
+import asyncio
+import sys
+from importlib import resources
+from typing import Any
+
+import asyncpg
+from pydantic_settings import BaseSettings
+
+from shared.settings import PostgresUrl, load_settings
+
+_LOCK = 0x64756562656C6C  # "duebell"
+CREATE_LEDGER = """
+create table if not exists duebell_migrations (
+    version integer primary key,
+    name text not null,
+    applied_at timestamptz not null default now()
+)
+"""
+
+
+class _MigrateSettings(BaseSettings):
+    database_url: PostgresUrl
+
+
+def _migrations() -> list[tuple[int, str, str]]:
+    files = [f for f in resources.files("shared.migrations").iterdir() if f.name.endswith(".sql")]
+    return [(int(f.name.split("_")[0]), f.name, f.read_text()) for f in sorted(files, key=lambda f: f.name)]
+
+
+def newest_version() -> int:
+    return max(version for version, _, _ in _migrations())
+
+
+async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connection, or a pool's stand-in for one
+    """0 in a database that has never been migrated."""
+    try:
+        return int(await connection.fetchval("select coalesce(max(version), 0) from duebell_migrations"))
+    except asyncpg.UndefinedTableError:
+        return 0
+
+
+async def migrate(database_url: str) -> list[str]:
+    """Afterwards the schema is current. Returns the names of the files that this call applied."""
+    connection = await asyncpg.connect(database_url, timeout=10, command_timeout=600)
+    try:
+        # For the session: a transaction per file comes and goes under it.
+        await connection.execute("select pg_advisory_lock($1)", _LOCK)
+        await connection.execute(CREATE_LEDGER)
+        have = await current_version(connection)
+        applied = []
+        for version, name, sql in _migrations():
+            if version > have:
+                async with connection.transaction():
+                    await connection.execute(sql)
+                    await connection.execute(
+                        "insert into duebell_migrations (version, name) values ($1, $2)", version, name
+                    )
+                applied.append(name)
+        return applied
+    finally:
+        await connection.close(timeout=5)
+
+
+def main() -> None:
+    settings = load_settings(_MigrateSettings)
+    try:
+        applied = asyncio.run(migrate(settings.database_url))
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        sys.exit(f"migration failed: {type(error).__name__}: {error}")
+    sys.stderr.write("".join(f"applied {name}\n" for name in applied) or "the schema is current\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Exchanges and queues, by name and as they are declared. Every service declares all of them at start, so that the
+first one up opens the door for applications and no message is lost for want of a queue.
+"""
+
+from dataclasses import dataclass
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+from pamqp.common import FieldTable
+
+REQUEST_KEY = "schedule.request"
+CANCEL_KEY = "schedule.cancel"
+
+# RabbitMQ 4 drops a message after 20 deliveries by default, older ones never. We count on neither: a crash loop must
+# not drop messages that nobody has looked at, so the limit is high, and what reaches it is parked.
+DELIVERY_LIMIT = 100_000
+
+# Events that nobody has bound a queue for are kept for a look, not for ever.
+UNROUTED_MAX_LENGTH = 100_000
+UNROUTED_MAX_BYTES = 512 * 1024 * 1024
+UNROUTED_MAX_AGE_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The fixed names, each behind the prefix that lets several environments share a broker."""
+
+    prefix: str = ""
+
+    @property
+    def commands(self) -> str:
+        return self.prefix + "schedule.commands"
+
+    @property
+    def events(self) -> str:
+        return self.prefix + "schedule.events"
+
+    @property
+    def unrouted_exchange(self) -> str:
+        return self.prefix + "schedule.unrouted"
+
+    @property
+    def inbox(self) -> str:
+        return self.prefix + "scheduler.inbox"
+
+    @property
+    def deliveries(self) -> str:
+        return self.prefix + "scheduler.deliveries"
+
+    @property
+    def unrouted(self) -> str:
+        return self.prefix + "scheduler.unrouted"
+
+    @property
+    def parked(self) -> str:
+        return self.prefix + "scheduler.parked"
+
+
+async def declare_topology(channel: AbstractChannel, names: Names) -> None:
+    """Idempotent. Afterwards every name above exists, and nothing that is published to them can fall through."""
+    parked_limits: FieldTable = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+    await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
+
+    unrouted_exchange = await channel.declare_exchange(names.unrouted_exchange, ExchangeType.FANOUT, durable=True)
+    unrouted = await channel.declare_queue(
+        names.unrouted,
+        durable=True,
+        arguments={
+            "x-queue-type": "quorum",
+            "x-delivery-limit": DELIVERY_LIMIT,
+            "x-max-length": UNROUTED_MAX_LENGTH,
+            "x-max-length-bytes": UNROUTED_MAX_BYTES,
+            "x-message-ttl": UNROUTED_MAX_AGE_MS,
+        },
+    )
+    await unrouted.bind(unrouted_exchange)
+
+    commands = await channel.declare_exchange(names.commands, ExchangeType.TOPIC, durable=True)
+    events = await channel.declare_exchange(
+        names.events, ExchangeType.TOPIC, durable=True, arguments={"alternate-exchange": names.unrouted_exchange}
+    )
+    for queue_name, exchange, binding in (
+        (names.inbox, commands, "#"),
+        (names.deliveries, events, "due.webhook.#"),
+    ):
+        queue = await channel.declare_queue(queue_name, durable=True, arguments=_parks_what_it_gives_up(names))
+        await queue.bind(exchange, binding)
+
+
+def _parks_what_it_gives_up(names: Names) -> FieldTable:
+    return {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": names.parked,
+        # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It needs
+        # reject-publish, which without a length limit never rejects anything.
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+
+
+def due_routing_key(topic: str, *, has_webhook: bool) -> str:
+    return f"due.{'webhook' if has_webhook else 'event'}.{topic}"
