@@ -1,0 +1,79 @@
+"""A directory that one living process at a time may use.
+
+Whoever claims it holds a lock that the kernel releases when the holder dies, in whatever way, and starts clean: the
+processes that a killed predecessor left are ended and its files removed, those in directories claimed below included.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from stack import processes
+from stack.errors import DirectoryInUseError
+
+LOCK = "lock"
+RECORDS = "children"
+ELSEWHERE = "elsewhere"
+LOGS = "logs"
+
+
+class Claim:
+    """The right to use a directory, until it is released or its holder dies."""
+
+    def __init__(self, directory: Path, lock: int) -> None:
+        self.path = directory
+        self.records = directory / RECORDS
+        self._lock = lock
+
+    def room_elsewhere(self, parent: Path) -> Path:
+        """A new directory in `parent` that belongs to this one: a link remembers it, and it is removed with it."""
+        room = Path(tempfile.mkdtemp(prefix="duebell-", dir=parent))
+        (self.path / ELSEWHERE).symlink_to(room)
+        return room
+
+    def empty(self) -> None:
+        """Remove everything but the lock, and the logs, which somebody may still want to read."""
+        for entry in self.path.iterdir():
+            if entry.name in (LOCK, LOGS):
+                continue
+            if entry.name == ELSEWHERE:
+                shutil.rmtree(entry.readlink(), ignore_errors=True)
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def release(self) -> None:
+        os.close(self._lock)
+
+
+def claim(directory: Path) -> Claim:
+    """Take the directory, empty; raises DirectoryInUseError if its holder lives."""
+    directory = directory.absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    # The lock's file stays for good: were it deleted, two could each hold the lock of a file of that name.
+    lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 20, 0).decode() or "unknown"
+        os.close(lock)
+        raise DirectoryInUseError(f"{directory} is in use by process {holder}") from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    claimed = Claim(directory, lock)
+    clean_up_after_the_dead(directory)
+    processes.end_leftovers(claimed.records)
+    claimed.empty()
+    return claimed
+
+
+def clean_up_after_the_dead(root: Path) -> None:
+    """End and remove what killed runs have left in directories below; those of living ones are left alone."""
+    for lock in root.glob(f"*/{LOCK}"):
+        try:
+            claim(lock.parent).release()
+        except DirectoryInUseError:
+            continue

@@ -1,0 +1,204 @@
+"""A private Postgres on the loopback address: its own free port, password and directory, a child in the foreground.
+
+The port and the data live as long as the object: they survive `stop`, `restart` and crashes of the server, and go with
+`close`. Every start of a new object is fresh."""
+
+import os
+import secrets
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from stack import processes
+from stack.directory import LOGS, Claim, claim
+from stack.errors import StartError
+from stack.ports import LOOPBACK, free_port
+from stack.processes import Child, spawn
+from stack.unprivileged import Quarters, find_quarters
+
+DATABASE = "duebell"
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+ATTEMPTS = 3
+
+ShutdownMode = Literal["smart", "fast", "immediate"]
+SIGNALS: Mapping[ShutdownMode, signal.Signals] = {
+    "smart": signal.SIGTERM,
+    "fast": signal.SIGINT,
+    "immediate": signal.SIGQUIT,
+}
+
+
+class Postgres:
+    """`with Postgres(directory) as postgres:` runs one in `directory/postgres`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        logs: Path | None = None,
+        fsync: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory.absolute() / "postgres"
+        self.log = (logs or directory / LOGS).absolute() / "postgres.log"
+        self.port = 0
+        self._password = secrets.token_hex(16)
+        self._settings = {"max_connections": "200", **({} if fsync else _CARELESS), **(settings or {})}
+        self._claim: Claim | None = None
+        self._quarters: Quarters | None = None
+        self._server: Child | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{DATABASE}:{self._password}@{LOOPBACK}:{self.port}/{DATABASE}"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's."""
+        if self._server is None:
+            raise RuntimeError("Postgres is not running")
+        return self._server.pid
+
+    def alive(self) -> bool:
+        return self._server is not None and self._server.alive()
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections; the first time, create its database."""
+        if self._quarters is not None:
+            return self._serve(self._quarters)
+        self._claim = claim(self.directory)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+        quarters = find_quarters(self._claim)
+        self._create_cluster(quarters)
+        self._serve_on_free_port(quarters)
+        self._create_database(quarters)
+        self._quarters = quarters
+        return None
+
+    def stop(self, mode: ShutdownMode = "fast") -> None:
+        """Stop it; the data stays."""
+        if self._server is not None:
+            self._server.stop(SIGNALS[mode], STOP_SECONDS)
+            self._server = None
+
+    def restart(self, mode: ShutdownMode = "immediate") -> None:
+        """`immediate` is a crash: every connection breaks, and Postgres recovers from its log."""
+        self.stop(mode)
+        self.start()
+
+    def close(self) -> None:
+        """Stop it for good and remove its data."""
+        self.stop()
+        if self._claim is not None:
+            self._claim.empty()
+            self._claim.release()
+            self._claim = None
+            self._quarters = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _create_cluster(self, quarters: Quarters) -> None:
+        password_file = quarters.directory / "password"
+        password_file.touch(mode=0o600)
+        password_file.write_text(self._password)
+        if quarters.account is not None:
+            os.chown(password_file, quarters.account.uid, quarters.account.gid)
+        options = [
+            *("--pgdata", str(quarters.directory / "data"), "--username", DATABASE),
+            *("--auth", "scram-sha-256", "--pwfile", str(password_file)),
+            *("--encoding", "UTF8", "--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
+            # 128 random bits need no stretching, and connecting becomes cheap.
+            *("--no-sync", "--no-instructions", "--set", "scram_iterations=1", "--set", "timezone=UTC"),
+        ]
+        self._finish(self._spawn(quarters, "initdb", options), "create its data directory")
+        password_file.unlink()
+
+    def _create_database(self, quarters: Quarters) -> None:
+        options = ["--host", LOOPBACK, "--port", str(self.port), "--username", DATABASE, "--no-password", DATABASE]
+        child = self._spawn(quarters, "createdb", options, {"PGPASSWORD": self._password, "PGDATABASE": "postgres"})
+        self._finish(child, "create its database")
+
+    def _serve_on_free_port(self, quarters: Quarters) -> None:
+        for _ in range(ATTEMPTS - 1):
+            self.port = free_port()
+            try:
+                return self._serve(quarters)
+            except StartError as failure:
+                # Between finding the port and binding it, somebody else may have.
+                if "Address already in use" not in str(failure):
+                    raise
+        self.port = free_port()
+        return self._serve(quarters)
+
+    def _serve(self, quarters: Quarters) -> None:
+        data = quarters.directory / "data"
+        settings = {
+            **self._settings,
+            "listen_addresses": LOOPBACK,
+            "port": str(self.port),
+            "unix_socket_directories": "",
+        }
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        server = self._spawn(quarters, "postgres", ["-D", str(data), *options])
+        self._server = server
+        processes.wait_until(lambda: _is_ready(data, server.pid) or not server.alive(), START_SECONDS)
+        if not _is_ready(data, server.pid) or not server.alive():
+            self.stop("immediate")
+            raise self._failure("start")
+
+    def _spawn(
+        self, quarters: Quarters, program: str, options: list[str], env: Mapping[str, str] | None = None
+    ) -> Child:
+        if self._claim is None:
+            raise RuntimeError("Postgres has no directory yet")
+        return spawn(
+            program,
+            quarters.command(program, *options),
+            records=self._claim.records,
+            log=self.log,
+            # Nothing of our own: a PGDATA or PGPORT that somebody has set for another server must not reach this one.
+            env={"PATH": os.defpath, "LC_ALL": "C", **(env or {})},
+            cwd=Path("/"),
+            account=quarters.account,
+            when_orphaned=signal.SIGQUIT,
+        )
+
+    def _finish(self, child: Child, doing: str) -> None:
+        child.wait(START_SECONDS)
+        if child.stop(signal.SIGKILL) != 0:
+            raise self._failure(doing)
+
+    def _failure(self, doing: str) -> StartError:
+        return StartError(
+            f"Postgres could not {doing}.",
+            log=self.log,
+            next_step="read the log; a full disk or no memory left are the usual causes. `make up` starts afresh.",
+        )
+
+
+# For tests alone: what a crash of the machine would lose is of no use to them.
+_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+def _is_ready(data: Path, pid: int) -> bool:
+    """Whether the server itself says so: the last line of its lock file, after its process id in the first."""
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return False
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"

@@ -1,0 +1,195 @@
+"""A private RabbitMQ node on the loopback address: its own name, ports, password, cookie and directory.
+
+It runs beside any other node, a system-wide one included, and shares nothing with it: Erlang's port mapper (epmd),
+which would otherwise stay behind as a daemon on the standard port, is a child of its own too. Ports and data live as
+long as the object: they survive `stop`, `restart` and `kill`, and go with `close`. Every new object starts afresh."""
+
+import secrets
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stack import processes
+from stack.directory import LOGS, Claim, claim
+from stack.errors import StackError, StartError
+from stack.ports import LOOPBACK, free_port
+from stack.processes import Child, spawn
+from stack.rabbitmq_node import write_node
+
+USER = "duebell"
+START_SECONDS = 90.0
+STOP_SECONDS = 20.0
+CTL_SECONDS = 60.0
+ATTEMPTS = 3
+# Debian's /usr/sbin/rabbitmq-server would switch to the system's own user and directories; this is the program itself.
+PROGRAMS = Path("/usr/lib/rabbitmq/bin")
+# "A method frame on channel 0", the first thing that a broker ready for clients says.
+PROTOCOL_HEADER, GREETING = b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"
+
+
+class RabbitMQ:
+    """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`."""
+
+    def __init__(self, directory: Path, *, logs: Path | None = None, plugins: tuple[str, ...] = ()) -> None:
+        self.directory = directory.absolute() / "rabbitmq"
+        self.log = (logs or directory / LOGS).absolute() / "rabbitmq.log"
+        self.port = 0
+        self._plugins = plugins
+        self._password = secrets.token_hex(16)
+        self._claim: Claim | None = None
+        self._environment: dict[str, str] | None = None
+        self._epmd: Child | None = None
+        self._node: Child | None = None
+
+    @property
+    def url(self) -> str:
+        return f"amqp://{USER}:{self._password}@{LOOPBACK}:{self.port}/"
+
+    @property
+    def pid(self) -> int:
+        """The Erlang machine's."""
+        return self._running().pid
+
+    def alive(self) -> bool:
+        return self._node is not None and self._node.alive()
+
+    def start(self) -> None:
+        """Start the node and wait until it greets clients."""
+        if self._environment is not None:
+            return self._boot(self._environment)
+        if not (PROGRAMS / "rabbitmq-server").exists():
+            raise StackError(f"RabbitMQ is missing ({PROGRAMS}/rabbitmq-server).\n  what to do: run `make setup`")
+        self._claim = claim(self.directory)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._first_boot(self._claim)
+            except StartError as failure:
+                # Between finding the ports and binding them, somebody else may have taken one.
+                if not _says_port_taken(str(failure)):
+                    raise
+                self._claim.empty()
+        return self._first_boot(self._claim)
+
+    def stop(self) -> None:
+        """Shut the node down in good order; the data stays."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the node as a crash would: no goodbye to anybody, nothing flushed."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the node: connections stay open and nothing answers."""
+        self._running().send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._running().send(signal.SIGCONT)
+
+    def ctl(self, *arguments: str) -> str:
+        """Run rabbitmqctl on this node and return what it prints."""
+        outcome = subprocess.run(
+            [PROGRAMS / "rabbitmqctl", "--quiet", *arguments],
+            env=self._environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=CTL_SECONDS,
+        )
+        if outcome.returncode != 0:
+            raise StackError(f"rabbitmqctl {' '.join(arguments)} failed:\n{outcome.stdout}{outcome.stderr}")
+        return outcome.stdout
+
+    def close(self) -> None:
+        """Stop it for good and remove its data."""
+        self.stop()
+        if self._epmd is not None:
+            self._epmd.stop()
+            self._epmd = None
+        if self._claim is not None:
+            self._claim.empty()
+            self._claim.release()
+            self._claim = None
+            self._environment = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _first_boot(self, claimed: Claim) -> None:
+        """Find ports, write the node's files, start its port mapper and the node itself."""
+        self.port = free_port()
+        environment = write_node(claimed.path, self.port, USER, self._password, self._plugins)
+        if self._epmd is not None:
+            self._epmd.stop()
+        self._epmd = self._spawn("epmd", ["epmd", "-address", LOOPBACK], environment)
+        epmd, epmd_port = self._epmd, int(environment["ERL_EPMD_PORT"])
+        processes.wait_until(lambda: not epmd.alive() or _answers(epmd_port), START_SECONDS)
+        if not epmd.alive():
+            raise self._failure("start its port mapper (epmd)")
+        self._boot(environment)
+        self._environment = environment
+
+    def _boot(self, environment: dict[str, str]) -> None:
+        node = self._spawn("rabbitmq", [PROGRAMS / "rabbitmq-server"], environment)
+        self._node = node
+        processes.wait_until(lambda: not node.alive() or _answers(self.port, PROTOCOL_HEADER, GREETING), START_SECONDS)
+        if not node.alive() or not _answers(self.port, PROTOCOL_HEADER, GREETING):
+            self.kill()
+            raise self._failure("start")
+
+    def _spawn(self, name: str, command: list[str | Path], environment: dict[str, str]) -> Child:
+        if self._claim is None:
+            raise RuntimeError("RabbitMQ has no directory yet")
+        return spawn(name, command, records=self._claim.records, log=self.log, env=environment, cwd=Path("/"))
+
+    def _end(self, first: signal.Signals) -> None:
+        if self._node is not None:
+            self._node.stop(first, STOP_SECONDS)
+            self._node = None
+
+    def _running(self) -> Child:
+        if self._node is None:
+            raise RuntimeError("RabbitMQ is not running")
+        return self._node
+
+    def _failure(self, doing: str) -> StartError:
+        return StartError(
+            f"RabbitMQ could not {doing}.",
+            log=self.log,
+            next_step="read the log; a full disk, no memory left or a broken installation (`apt-get install "
+            "--reinstall rabbitmq-server`) are the usual causes. Every start is a fresh one, so trying again is safe.",
+        )
+
+
+def _answers(port: int, say: bytes = b"", expect: bytes = b"") -> bool:
+    """Whether somebody listens there and, asked so, answers so."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=2) as connection:
+            connection.sendall(say)
+            return connection.recv(len(expect)).startswith(expect) if expect else True
+    except OSError:
+        return False
+
+
+def _says_port_taken(message: str) -> bool:
+    return any(words in message.lower() for words in ("eaddrinuse", "address already in use", "address in use"))

