@@ -4,7 +4,7 @@ Commands reach several consumers in any order, so the outcome must not depend on
 and among requests the highest revision wins. Folding a batch by id first also gives the SQL one row per id.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
@@ -13,7 +13,14 @@ from consumer.commands import Cancel, Command, Refused, Schedule
 from shared.job_states import JobStatus
 from shared.messages import Outcome
 
-Change = Schedule | Cancel
+
+@dataclass(slots=True)
+class Change:
+    """What a batch asks of one job: the best request, and whether it is cancelled."""
+
+    id: str
+    schedule: Schedule | None = None
+    cancelled_by: int | None = None  # position in the batch of the first cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +44,58 @@ class Answer:
     parked: bool = False
 
 
-def fold(commands: Iterable[Command]) -> list[Change]:
-    """One change per id, in the order of ids: two consumers that lock the same rows meet in the same order."""
+def fold(commands: Sequence[Command]) -> dict[str, Change]:
     changes: dict[str, Change] = {}
-    for command in commands:
+    for position, command in enumerate(commands):
         match command:
             case Cancel():
-                changes[command.id] = command
+                change = changes.setdefault(command.id, Change(command.id))
+                if change.cancelled_by is None:
+                    change.cancelled_by = position
             case Schedule():
-                held = changes.get(command.id)
-                if held is None or (isinstance(held, Schedule) and command.revision > held.revision):
-                    changes[command.id] = command
+                change = changes.setdefault(command.id, Change(command.id))
+                if change.schedule is None or command.revision > change.schedule.revision:
+                    change.schedule = command
             case Refused():
                 pass
             case _:
                 assert_never(command)
-    return [changes[job_id] for job_id in sorted(changes)]
+    return changes
 
 
-def answer(command: Command, changes: Mapping[str, Change], stored: Mapping[str, StoredJob]) -> Answer:
-    match command:
-        case Refused():
-            return Answer(command.id, Outcome.REJECTED, errors=command.errors, parked=True)
-        case Cancel():
-            return _answer_cancel(command, changes[command.id] is command, stored[command.id])
-        case Schedule():
-            return _answer_request(command, changes[command.id] is command, stored[command.id])
-        case _:
-            assert_never(command)
+def answer_all(commands: Sequence[Command], changes: dict[str, Change], jobs: dict[str, StoredJob]) -> list[Answer]:
+    """Told as if the best request had come first among the requests, and the cancels where they came."""
+    answers = []
+    for position, command in enumerate(commands):
+        match command:
+            case Refused():
+                answers.append(Answer(command.id, Outcome.REJECTED, errors=command.errors, parked=True))
+            case Cancel():
+                answers.append(_answer_cancel(changes[command.id].cancelled_by == position, command, jobs[command.id]))
+            case Schedule():
+                answers.append(_answer_request(position, command, changes[command.id], jobs[command.id]))
+            case _:
+                assert_never(command)
+    return answers
 
 
-def _answer_cancel(cancel: Cancel, is_the_winner: bool, job: StoredJob) -> Answer:
+def _answer_cancel(is_the_first: bool, cancel: Cancel, job: StoredJob) -> Answer:
     if job.status is JobStatus.CANCELLED:
-        return Answer(cancel.id, Outcome.CANCELLED, changed=is_the_winner and job.applied)
+        return Answer(cancel.id, Outcome.CANCELLED, changed=is_the_first and job.applied)
     return Answer(cancel.id, Outcome.REJECTED, errors=(f"id: the cancel came late, the job is {job.status}",))
 
 
-def _answer_request(request: Schedule, is_the_winner: bool, job: StoredJob) -> Answer:
+def _answer_request(position: int, request: Schedule, change: Change, job: StoredJob) -> Answer:
+    came_before_cancel = change.cancelled_by is None or position < change.cancelled_by
+    if job.applied and came_before_cancel and change.schedule is request:
+        if job.created:
+            return Answer(request.id, Outcome.ACCEPTED, request.next_run_at, changed=True)
+        if change.cancelled_by is None or request.revision > job.revision:
+            return Answer(request.id, Outcome.RESCHEDULED, request.next_run_at, changed=True)
     match job.status:
         case JobStatus.CANCELLED:
             # The cancel overtook its request: nothing is wrong, and nothing will ring.
             return Answer(request.id, Outcome.CANCELLED)
-        case JobStatus.PENDING | JobStatus.DONE if is_the_winner and job.applied:
-            outcome = Outcome.ACCEPTED if job.created else Outcome.RESCHEDULED
-            return Answer(request.id, outcome, job.next_run_at, changed=True)
         case JobStatus.DONE if request.revision > job.revision:
             # Nothing leaves a terminal state, but nothing is lost either: the request is kept for a person to see.
             late = f"revision: {request.revision} came late, the job is done; schedule it under another id"

@@ -12,7 +12,7 @@ import orjson
 from aio_pika.abc import AbstractIncomingMessage
 
 from consumer.commands import Command, RawCommand, read_command
-from consumer.folding import Answer, StoredJob, answer, fold
+from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
 from consumer.store import apply_changes, database_now
 from shared.database import PASSING_TROUBLE, Pool, describe
@@ -75,12 +75,11 @@ class BatchHandler:
 
     async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
         changes = fold(commands)
-        stored: dict[str, StoredJob] = {}
+        jobs: dict[str, StoredJob] = {}
         if changes:
             async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-                stored = await apply_changes(connection, changes)
-        by_id = {change.id: change for change in changes}
-        return [answer(command, by_id, stored) for command in commands]
+                jobs = await apply_changes(connection, list(changes.values()))
+        return answer_all(commands, changes, jobs)
 
     async def _store_alone(self, command: Command) -> Answer:
         try:

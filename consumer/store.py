@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from consumer.commands import Cancel, Schedule
 from consumer.folding import Change, StoredJob
 from shared import due_soon
 from shared.database import Connection
@@ -68,24 +67,24 @@ async def apply_changes(connection: Connection, changes: Sequence[Change]) -> di
 
 
 def _columns(change: Change) -> tuple[object, ...]:
-    match change:
-        case Schedule():
-            return (
-                change.id,
-                JobStatus.PENDING,
-                change.revision,
-                change.topic,
-                change.payload,
-                change.webhook,
-                change.rule.to_json() if change.rule else None,
-                change.rule_index,
-                change.misfire,
-                change.misfire_grace_seconds,
-                change.next_run_at,
-            )
-        case Cancel():
-            # For an id that is not there yet: the row that makes the late request find the door closed.
-            return (change.id, JobStatus.CANCELLED, 0, "default", None, None, None, 1, Misfire.ALL, 0, None)
+    status = JobStatus.PENDING if change.cancelled_by is None else JobStatus.CANCELLED
+    wanted = change.schedule
+    if wanted is None:
+        # A cancel whose request is not here: the row that makes the late request find the door closed.
+        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None)
+    return (
+        change.id,
+        status,
+        wanted.revision,
+        wanted.topic,
+        wanted.payload,
+        wanted.webhook,
+        wanted.rule.to_json() if wanted.rule else None,
+        wanted.rule_index,
+        wanted.misfire,
+        wanted.misfire_grace_seconds,
+        wanted.next_run_at if status is JobStatus.PENDING else None,
+    )
 
 
 READ_JOBS = "select id, status, revision, next_run_at from jobs where id = any($1::text[])"

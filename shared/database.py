@@ -7,6 +7,7 @@ Postgres itself, so that its row locks cannot outlive a frozen process for long.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import asyncpg
 
@@ -14,8 +15,9 @@ from shared.backoff import Backoff
 from shared.logs import get_log
 from shared.migrate import current_version, newest_version
 
-Pool = asyncpg.Pool[asyncpg.Record]
-Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+# Generic in the type checker's eyes only.
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0

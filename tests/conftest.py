@@ -1,0 +1,37 @@
+"""Fixtures for everything that needs real stores. Unit tests use none of them, and start nothing."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.support.application import Application, an_application
+from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores
+
+
+@pytest.fixture(scope="session")
+def stores() -> Iterator[Stores]:
+    with running_stores(Path(".stack/test")) as started:
+        make_template_now(started)
+        yield started
+
+
+@pytest.fixture
+async def site(stores: Stores) -> AsyncIterator[Site]:
+    async with new_site(stores) as made:
+        yield made
+
+
+@pytest.fixture
+async def app(site: Site) -> AsyncIterator[Application]:
+    """An application that hears every due event."""
+    async with an_application(site) as application:
+        yield application
+
+
+@pytest.fixture
+async def database(site: Site) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    connection = await asyncpg.connect(site.database_url, timeout=10)
+    yield connection
+    await connection.close(timeout=5)

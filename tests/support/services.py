@@ -1,0 +1,114 @@
+"""The services under test: as tasks of the test's own loop, where a test wants to look inside, or as real processes,
+where it wants to kill them.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consumer.main import consume
+from consumer.settings import ConsumerSettings
+from producer.main import produce
+from producer.settings import ProducerSettings
+from shared.lifecycle import Stop
+from tests.support.stores import Site
+
+ROOT = Path(__file__).parents[2]
+
+
+@asynccontextmanager
+async def running_consumer(site: Site, **overrides: Any) -> AsyncIterator[None]:
+    settings = ConsumerSettings(**_common(site), **overrides)
+    async with _running(lambda stop: consume(settings, stop)):
+        yield
+
+
+@asynccontextmanager
+async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
+    settings = ProducerSettings(**_common(site), **overrides)
+    async with _running(lambda stop: produce(settings, stop)):
+        yield
+
+
+def _common(site: Site) -> dict[str, Any]:
+    return {
+        "database_url": site.database_url,
+        "amqp_url": site.amqp_url,
+        "amqp_prefix": site.prefix,
+        "metrics_port": 0,
+    }
+
+
+@asynccontextmanager
+async def _running(work: Any) -> AsyncIterator[None]:
+    stop = Stop()
+    task = asyncio.create_task(work(stop))
+    try:
+        yield
+        assert not task.done() or task.result() is None, "the service ended by itself"
+    finally:
+        stop.request()
+        await asyncio.wait_for(task, 30)
+
+
+@dataclass(slots=True)
+class ServiceProcess:
+    """`python -m <name>` as a real process, its log in a file."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def terminate(self, within: float = 30.0) -> int:
+        """SIGTERM; the exit status."""
+        self.process.terminate()
+        return self.process.wait(within)
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines() if line["event"] == event]
+
+
+@contextmanager
+def service_process(name: str, environment: dict[str, str], directory: Path) -> Iterator[ServiceProcess]:
+    log = directory / f"{name}-{len(list(directory.iterdir()))}.log"
+    inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", name],
+            cwd=ROOT,
+            env={**inherited, "METRICS_PORT": "0", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield ServiceProcess(process, log)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        process.wait(10)

@@ -1,0 +1,112 @@
+"""The Postgres and RabbitMQ that the tests run on: what `stack/` starts; containers with TEST_SERVICES=docker; or, with
+TEST_SERVICES=given, the ones that DATABASE_URL and AMQP_URL name. Each test gets a database of its own, cloned from a
+migrated template, and exchanges and queues behind a prefix of its own.
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import aio_pika
+import asyncpg
+
+from shared.migrate import migrate
+from shared.topology import Names
+from stack.postgres import Postgres
+from stack.rabbitmq import RabbitMQ
+
+TEMPLATE = "duebell_template"
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The servers. Handles are there only when stack/ started them."""
+
+    database_url: str
+    amqp_url: str
+    postgres: Postgres | None = None
+    rabbitmq: RabbitMQ | None = None
+
+    def database(self, name: str) -> str:
+        return urlunsplit(urlsplit(self.database_url)._replace(path=f"/{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One test's share: its database and its prefix."""
+
+    database_url: str
+    amqp_url: str
+    prefix: str
+
+    @property
+    def names(self) -> Names:
+        return Names(self.prefix)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"DATABASE_URL": self.database_url, "AMQP_URL": self.amqp_url, "AMQP_PREFIX": self.prefix}
+
+
+@contextmanager
+def running_stores(directory: Path) -> Iterator[Stores]:
+    match os.environ.get("TEST_SERVICES", "stack"):
+        case "docker":
+            from testcontainers.postgres import PostgresContainer
+            from testcontainers.rabbitmq import RabbitMqContainer
+
+            with PostgresContainer("postgres:18", driver=None) as postgres, RabbitMqContainer("rabbitmq:4") as rabbitmq:
+                host, port = rabbitmq.get_container_host_ip(), rabbitmq.get_exposed_port(5672)
+                yield Stores(postgres.get_connection_url(), f"amqp://guest:guest@{host}:{port}/")
+        case "given":
+            yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
+        case _:
+            with Postgres(directory, fsync=False) as started_postgres, RabbitMQ(directory) as started_rabbitmq:
+                yield Stores(started_postgres.url, started_rabbitmq.url, started_postgres, started_rabbitmq)
+
+
+async def make_template(stores: Stores) -> None:
+    async with _admin(stores) as admin:
+        await admin.execute(f"drop database if exists {TEMPLATE}")
+        await admin.execute(f"create database {TEMPLATE}")
+    await migrate(stores.database(TEMPLATE))
+
+
+@asynccontextmanager
+async def new_site(stores: Stores) -> AsyncIterator[Site]:
+    name = f"test_{secrets.token_hex(6)}"
+    async with _admin(stores) as admin:
+        await admin.execute(f"create database {name} template {TEMPLATE}")
+        site = Site(stores.database(name), stores.amqp_url, f"{name}.")
+        try:
+            yield site
+        finally:
+            await admin.execute(f"drop database if exists {name} with (force)")
+            await _remove_topology(site)
+
+
+async def _remove_topology(site: Site) -> None:
+    names = site.names
+    async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
+        for queue in (names.inbox, names.deliveries, names.unrouted, names.parked):
+            await channel.queue_delete(queue)
+        for exchange in (names.commands, names.events, names.unrouted_exchange):
+            await channel.exchange_delete(exchange)
+
+
+@asynccontextmanager
+async def _admin(stores: Stores) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    connection = await asyncpg.connect(stores.database_url, timeout=10)
+    try:
+        yield connection
+    finally:
+        await connection.close(timeout=5)
+
+
+def make_template_now(stores: Stores) -> None:
+    asyncio.run(make_template(stores))
