@@ -34,6 +34,7 @@ class RawCommand:
     type: str | None
     routing_key: str
     timestamp: datetime | None = None
+    unreadable: str | None = None  # "property: what is wrong with it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
 
 
 def _message_type(raw: RawCommand) -> str:
+    if raw.unreadable:
+        raise _Refusal(raw.unreadable)
     if raw.type:
         if raw.type in _TYPE_OF_KEY.values():
             return raw.type

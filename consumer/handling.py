@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import asyncpg
 import orjson
-from aio_pika.abc import AbstractIncomingMessage
 
 from consumer.commands import Command, RawCommand, read_command
 from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
 from consumer.store import apply_changes, database_now
 from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
 from shared.messages import REPLY_TYPE, Outcome, ScheduleRequest
@@ -42,7 +42,7 @@ class BatchHandler:
     max_payload_bytes: int
     publish_timeout: float
 
-    async def store(self, messages: Sequence[AbstractIncomingMessage]) -> list[Answer]:
+    async def store(self, messages: Sequence[Received]) -> list[Answer]:
         """After it returns, every command that could be understood is committed. It can be repeated."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             now = await database_now(connection)
@@ -55,11 +55,11 @@ class BatchHandler:
                 breath = time.monotonic()
         return await self._store(commands)
 
-    async def settle(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+    async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
         await self._park(messages, answers)
         await self._reply(messages, answers)
-        await messages[-1].ack(multiple=True)
+        await inbox.acknowledge(messages)
         self._observe(answers)
 
     async def _store(self, commands: Sequence[Command]) -> list[Answer]:
@@ -91,7 +91,7 @@ class BatchHandler:
                 command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {describe(error)}",), parked=True
             )
 
-    async def _park(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+    async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         copies = [
             parked_copy(message, parking_queue=self.names.parked, errors=given.errors, parked_by="consumer")
             for message, given in zip(messages, answers, strict=True)
@@ -101,7 +101,7 @@ class BatchHandler:
         if any(verdict is not Verdict.CONFIRMED for verdict in verdicts):
             raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
 
-    async def _reply(self, messages: Sequence[AbstractIncomingMessage], answers: Sequence[Answer]) -> None:
+    async def _reply(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
         replies = [
             _reply_to(message, given) for message, given in zip(messages, answers, strict=True) if message.reply_to
@@ -124,11 +124,11 @@ class BatchHandler:
                 get_log().warning("command_rejected", id=given.id, errors=list(given.errors), parked=given.parked)
 
 
-def _raw(message: AbstractIncomingMessage) -> RawCommand:
-    return RawCommand(message.body, message.type, message.routing_key or "", message.timestamp)
+def _raw(message: Received) -> RawCommand:
+    return RawCommand(message.body, message.type, message.routing_key, message.timestamp, message.unreadable)
 
 
-def _reply_to(message: AbstractIncomingMessage, given: Answer) -> Outgoing:
+def _reply_to(message: Received, given: Answer) -> Outgoing:
     reply = {
         "id": given.id,
         "outcome": given.outcome,

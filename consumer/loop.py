@@ -3,14 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from aio_pika.abc import AbstractIncomingMessage
-
 from consumer.handling import BatchHandler, ParkingFailed
-from consumer.inbox import Inbox
 from consumer.settings import ConsumerSettings
 from shared.backoff import Backoff
 from shared.broker import BROKER_TROUBLE, Broker
 from shared.database import PASSING_TROUBLE, describe
+from shared.inbox import Inbox, Received
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 
@@ -42,10 +40,10 @@ async def _consume_until_lost(broker: Broker, handler: BatchHandler, settings: C
                 await _handle(batch, handler, inbox)
 
 
-async def _handle(batch: list[AbstractIncomingMessage], handler: BatchHandler, inbox: Inbox) -> None:
+async def _handle(batch: list[Received], handler: BatchHandler, inbox: Inbox) -> None:
     answers = await _until_done(lambda: handler.store(batch), inbox)
     if answers is not None:
-        await _until_done(lambda: handler.settle(batch, answers), inbox)
+        await _until_done(lambda: handler.settle(batch, answers, inbox), inbox)
 
 
 async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox) -> Result | None:

@@ -16,6 +16,7 @@ from yarl import URL
 
 from shared.backoff import Backoff
 from shared.logs import get_log
+from shared.properties import tolerate_unreadable_properties
 from shared.topology import Names, declare_topology
 
 CONNECT_TIMEOUT = 10.0
@@ -35,6 +36,7 @@ class Broker:
         self._url = _with_heartbeat(url)
         self._name = name
         self.names = names
+        tolerate_unreadable_properties()
         self._connection: AbstractConnection | None = None
         self._up = asyncio.Event()
 

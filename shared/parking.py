@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from aio_pika.abc import AbstractIncomingMessage
 from pamqp import encode
 
+from shared.inbox import Received
 from shared.publishing import Outgoing
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
 
 
-def parked_copy(
-    message: AbstractIncomingMessage, *, parking_queue: str, errors: Sequence[str], parked_by: str
-) -> Outgoing:
+def parked_copy(message: Received, *, parking_queue: str, errors: Sequence[str], parked_by: str) -> Outgoing:
     """To be published and confirmed before the original is acknowledged."""
     return Outgoing(
         exchange="",
@@ -25,8 +23,8 @@ def parked_copy(
         body=message.body,
         type=message.type,
         content_type=message.content_type,
-        correlation_id=_short(message.correlation_id),
-        reply_to=_short(message.reply_to),
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
         timestamp=message.timestamp,
         headers={
             **_kept_headers(message.headers),
@@ -34,8 +32,8 @@ def parked_copy(
             "duebell-errors": list(errors),
             "duebell-parked-by": parked_by,
             "duebell-parked-at": datetime.now(UTC),
-            "duebell-exchange": message.exchange or "",
-            "duebell-routing-key": message.routing_key or "",
+            "duebell-exchange": message.exchange,
+            "duebell-routing-key": message.routing_key,
         },
     )
 
@@ -47,7 +45,3 @@ def _kept_headers(headers: dict[str, Any]) -> dict[str, Any]:
         return {"duebell-headers-dropped": "too large to keep"}
     except (ValueError, TypeError, OverflowError) as error:
         return {"duebell-headers-dropped": f"cannot be written again: {error}"}
-
-
-def _short(text: str | None) -> str | None:
-    return text[:255] if text else text

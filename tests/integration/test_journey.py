@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import asyncpg
 import pytest
 
 from shared.idempotency import idempotency_key
@@ -12,8 +11,6 @@ from tests.support.application import Application
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
-
-Database = "asyncpg.Connection[asyncpg.Record]"
 
 
 def in_seconds(seconds: float) -> str:

@@ -43,7 +43,7 @@ class Application:
         content: object,
         *,
         key: str = "schedule.request",
-        type: str | None = None,
+        type: str | None = None,  # noqa: A002 - the property's own name
         reply: bool = False,
         timestamp: datetime | None = None,
         headers: dict[str, Any] | None = None,

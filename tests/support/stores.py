@@ -14,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aio_pika
 import asyncpg
+from testcontainers.community.postgres import PostgresContainer
+from testcontainers.community.rabbitmq import RabbitMqContainer
 
 from shared.migrate import migrate
 from shared.topology import Names
@@ -57,9 +59,6 @@ class Site:
 def running_stores(directory: Path) -> Iterator[Stores]:
     match os.environ.get("TEST_SERVICES", "stack"):
         case "docker":
-            from testcontainers.postgres import PostgresContainer
-            from testcontainers.rabbitmq import RabbitMqContainer
-
             with PostgresContainer("postgres:18", driver=None) as postgres, RabbitMqContainer("rabbitmq:4") as rabbitmq:
                 host, port = rabbitmq.get_container_host_ip(), rabbitmq.get_exposed_port(5672)
                 yield Stores(postgres.get_connection_url(), f"amqp://guest:guest@{host}:{port}/")
