@@ -1,0 +1,124 @@
+"""From a RuleSpec to a Rule, checked in every part and remembered: the wiring of this package."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import get_args
+
+from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.cron import CronPattern
+from shared.recurrence.dates import excluded_dates, extra_dates, last_at, last_wall
+from shared.recurrence.ical import read_text
+from shared.recurrence.interval import IntervalRule
+from shared.recurrence.part_checks import check_parts
+from shared.recurrence.parts import DayParts, RuleParts
+from shared.recurrence.patterns import Pattern, PositionsInPeriods, TimesOnDays, at_positions, times_of_day
+from shared.recurrence.periods import DaysOfPeriods, EveryDays, Months, PeriodGrid, Periods, Weeks, Years
+from shared.recurrence.rule import CalendarRule, Rule
+from shared.recurrence.seconds import DAY, date_of
+from shared.recurrence.series import Series
+from shared.recurrence.spec import Fold, Gap, RuleSpec
+from shared.recurrence.start import Start, start_from_dtstart, start_from_text
+from shared.recurrence.ticks import UNITS, Ticks
+from shared.recurrence.zones import Clock
+
+LONGEST_INTERVAL = 300 * 366 * DAY
+PERIODS: dict[str, Callable[[DayParts], Periods]] = {"WEEKLY": Weeks, "MONTHLY": Months, "YEARLY": Years}
+
+
+def compile_rule(spec: RuleSpec) -> Rule:
+    """The rule of a spec, from memory if it was asked for lately; BadRule says what is wrong and where."""
+    return compiled(spec)
+
+
+@lru_cache(maxsize=2048)
+def compiled(spec: RuleSpec) -> Rule:
+    check_choice(spec)
+    if spec.every_seconds is not None:
+        return interval_rule(spec, spec.every_seconds)
+    if spec.cron is not None:
+        start = start_from_text(spec.start_at, spec.timezone)
+        pattern = CronPattern(spec.cron)
+        clock = clock_for(spec, start, short=pattern.shorter_than_a_day())
+        return CalendarRule("cron", (Series(pattern, clock, start.at),))
+    return text_rule(spec, spec.rrule or "")
+
+
+def check_choice(spec: RuleSpec) -> None:
+    given = [name for name in ("rrule", "cron", "every_seconds") if getattr(spec, name) is not None]
+    if len(given) != 1:
+        raise BadRule(given[1] if given else "rrule", "exactly one of rrule, cron and every_seconds is needed")
+    for name, values in (("dst_gap", get_args(Gap)), ("dst_fold", get_args(Fold))):
+        value = getattr(spec, name)
+        if value is not None and value not in values:
+            raise BadRule(name, f"{name}: {value!r} is not one of {', '.join(values)}")
+        if value is not None and spec.every_seconds is not None:
+            raise BadRule(name, f"{name}: every_seconds is elapsed time, which has neither gaps nor folds")
+
+
+def interval_rule(spec: RuleSpec, seconds: int) -> Rule:
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= LONGEST_INTERVAL:
+        raise BadRule("every_seconds", f"every_seconds: {seconds!r} is not between 1 and {LONGEST_INTERVAL}")
+    return IntervalRule(start_from_text(spec.start_at, spec.timezone).instant, timedelta(seconds=seconds))
+
+
+def text_rule(spec: RuleSpec, source: str) -> Rule:
+    text = read_text(source)
+    if text.dtstart is not None:
+        start = start_from_dtstart(text.dtstart, spec.timezone)
+    else:
+        start = start_from_text(spec.start_at, spec.timezone)
+    excluded = excluded_dates(text.exdates, start)
+    return CalendarRule(
+        field="rrule",
+        series=tuple(series_of(parts, spec, start) for parts in text.rules),
+        count=text.rules[0].count if text.rules else None,
+        extra=extra_dates(text.rdates, start, clock_for(spec, start, short=False), excluded),
+        excluded=excluded,
+    )
+
+
+def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
+    check_parts(parts)
+    short = parts.freq in UNITS
+    return Series(
+        pattern_of(parts, start),
+        clock_for(spec, start, short=short),
+        start.at,
+        last_at=last_at(parts.until, start.zone),
+        # On the elapsed line the instant alone decides; elsewhere the clock must not show more than UNTIL.
+        last_wall=None if short else last_wall(parts.until),
+    )
+
+
+def pattern_of(parts: RuleParts, start: Start) -> Pattern:
+    start_day, start_second = divmod(start.wall, DAY)
+    if parts.freq in UNITS:
+        return Ticks(parts, EveryDays(parts.days, start_day), start.at)
+    times = times_of_day(parts, start_second)
+    if parts.freq == "DAILY":
+        return TimesOnDays(EveryDays(parts.days, start_day, parts.interval), at_positions(times, parts.positions))
+    grid = PeriodGrid(PERIODS[parts.freq](days_from_start(parts, start_day)), start_day, parts.interval)
+    if parts.positions:
+        return PositionsInPeriods(grid, times, parts.positions)
+    return TimesOnDays(DaysOfPeriods(grid), times)
+
+
+def days_from_start(parts: RuleParts, start_day: int) -> DayParts:
+    """A rule that names no day means the one of its start: of the week, of the month, of the year."""
+    days, start = parts.days, date_of(start_day)
+    if days.names_days():
+        return days
+    if parts.freq == "WEEKLY":
+        return replace(days, weekday=((start.weekday(), 0),))
+    if parts.freq == "YEARLY" and not days.month:
+        return replace(days, month=(start.month,), month_day=(start.day,))
+    return replace(days, month_day=(start.day,))
+
+
+def clock_for(spec: RuleSpec, start: Start, *, short: bool) -> Clock:
+    """By default a rule of a day or longer is better late than missed; a shorter one keeps its even pace."""
+    return Clock(
+        start.zone, spec.dst_gap or ("skip" if short else "shift"), spec.dst_fold or ("both" if short else "first")
+    )

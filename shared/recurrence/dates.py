@@ -1,0 +1,72 @@
+"""The single dates of a rule's text, RDATE, EXDATE and UNTIL, in the terms of its zone."""
+
+from zoneinfo import ZoneInfo
+
+from shared.recurrence.ical import Moment
+from shared.recurrence.rule import Excluded
+from shared.recurrence.seconds import BEGIN, DAY, END, at_of, instant_of
+from shared.recurrence.series import Hit
+from shared.recurrence.spec import Fold, Gap
+from shared.recurrence.start import Start
+from shared.recurrence.zones import Clock, instants_of, load_zone, offset_at
+
+
+def extra_dates(moments: tuple[Moment, ...], start: Start, clock: Clock, excluded: Excluded) -> tuple[int, ...]:
+    """RDATE as instants. A date alone rings at the time of day of the start."""
+    found = set()
+    for moment in moments:
+        wall = moment.wall + (start.wall % DAY if moment.kind == "date" else 0)
+        zone = zone_of(moment, start)
+        for at in [wall] if moment.kind == "utc" else ats_of(wall, zone, clock.gap, clock.fold):
+            if not BEGIN <= at < END:
+                continue
+            shown = wall if zone is start.zone and moment.kind != "utc" else at + offset_at(start.zone, at)
+            if not excluded.covers(Hit(at, (shown,), at)):
+                found.add(at)
+    return tuple(sorted(found))
+
+
+def excluded_dates(moments: tuple[Moment, ...], start: Start) -> Excluded:
+    """EXDATE. A time on the rule's own clock takes out what the clock shows, both passes of a fold and the gap too."""
+    instants: set[int] = set()
+    walls, days = set(), set()
+    for moment in moments:
+        if moment.kind == "date":
+            days.add(moment.wall // DAY)
+        elif moment.kind == "utc":
+            instants.add(moment.wall)
+        elif zone_of(moment, start) is start.zone:
+            walls.add(moment.wall)
+        else:
+            instants.update(ats_of(moment.wall, zone_of(moment, start), "shift", "both"))
+    return Excluded(frozenset(instants), frozenset(walls), frozenset(days))
+
+
+def last_at(until: Moment | None, zone: ZoneInfo) -> int | None:
+    """UNTIL as the last instant that may ring: the second pass, where the clock shows it twice."""
+    if until is None or until.kind == "utc":
+        return until.wall if until else None
+    shown = last_shown(until)
+    if not BEGIN <= shown < END:
+        return shown
+    return ats_of(shown, zone, "shift", "last")[0]
+
+
+def last_wall(until: Moment | None) -> int | None:
+    """UNTIL as the last wall time that may ring."""
+    return None if until is None or until.kind == "utc" else last_shown(until)
+
+
+def last_shown(until: Moment) -> int:
+    """A date alone means all of that day."""
+    return until.wall + DAY - 1 if until.kind == "date" else until.wall
+
+
+def ats_of(wall: int, zone: ZoneInfo, gap: Gap, fold: Fold) -> list[int]:
+    if not BEGIN - DAY <= wall < END + DAY:
+        return []
+    return [at_of(instant) for instant in instants_of(instant_of(wall), zone, gap, fold)]
+
+
+def zone_of(moment: Moment, start: Start) -> ZoneInfo:
+    return start.zone if moment.zone is None else load_zone(moment.zone, "rrule")

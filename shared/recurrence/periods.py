@@ -1,0 +1,146 @@
+"""Which days a rule of a day or longer names: a grid of periods (days, weeks, months, years) and the days in each.
+
+Every grid is anchored to the period of DTSTART, and any period on it is found by arithmetic. That is what makes a rule
+cost the same in its tenth year: INTERVAL, WKST and BYSETPOS look at whole periods, never at where a search began.
+"""
+
+from bisect import bisect_left
+from datetime import date
+from typing import Protocol
+
+from shared.recurrence.calendar_days import days_of_month, days_of_year
+from shared.recurrence.parts import DayParts
+from shared.recurrence.seconds import LAST_YEAR, date_of, day_number
+from shared.recurrence.work import Work
+
+THURSDAY = 3
+"""The weekday of day 0, 1 January 1970."""
+LAST_DAY = day_number(date(LAST_YEAR, 12, 31))
+
+
+class Days(Protocol):
+    def next_day(self, day: int, work: Work) -> int | None:
+        """The first day named that is not before `day`; None if there is none up to the end of 2199."""
+
+
+class Periods(Protocol):
+    def number_of(self, day: int) -> int: ...
+    def first_day(self, number: int) -> int: ...
+    def days_in(self, number: int) -> tuple[int, ...]:
+        """The days named in this period, counted from its first; ascending."""
+
+
+class Weeks:
+    __slots__ = ("behind", "parts", "weekdays")
+
+    def __init__(self, parts: DayParts) -> None:
+        self.parts = parts
+        self.behind = (THURSDAY - parts.week_start) % 7
+        self.weekdays = tuple(sorted((weekday - parts.week_start) % 7 for weekday, _ in parts.weekday))
+
+    def number_of(self, day: int) -> int:
+        return (day + self.behind) // 7
+
+    def first_day(self, number: int) -> int:
+        return number * 7 - self.behind
+
+    def days_in(self, number: int) -> tuple[int, ...]:
+        if not self.parts.month:
+            return self.weekdays
+        first = self.first_day(number)
+        return tuple(day for day in self.weekdays if date_of(first + day).month in self.parts.month)
+
+
+class Months:
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: DayParts) -> None:
+        self.parts = parts
+
+    def number_of(self, day: int) -> int:
+        found = date_of(day)
+        return found.year * 12 + found.month - 1
+
+    def first_day(self, number: int) -> int:
+        return day_number(date(number // 12, number % 12 + 1, 1))
+
+    def days_in(self, number: int) -> tuple[int, ...]:
+        return days_of_month(self.parts, number // 12, number % 12 + 1)
+
+
+class Years:
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: DayParts) -> None:
+        self.parts = parts
+
+    def number_of(self, day: int) -> int:
+        return date_of(day).year
+
+    def first_day(self, number: int) -> int:
+        return day_number(date(number, 1, 1))
+
+    def days_in(self, number: int) -> tuple[int, ...]:
+        return days_of_year(self.parts, number)
+
+
+class PeriodGrid:
+    """Every INTERVALth period, counted from the one DTSTART is in."""
+
+    __slots__ = ("anchor", "interval", "last", "periods")
+
+    def __init__(self, periods: Periods, start_day: int, interval: int) -> None:
+        self.periods, self.interval = periods, interval
+        self.anchor = periods.number_of(start_day)
+        self.last = periods.number_of(LAST_DAY)
+
+    def numbers_from(self, day: int) -> range:
+        """The periods that may hold a day not before `day`. SKIP can lead one day out of a period, so look one back."""
+        steps = max(0, (self.periods.number_of(day - 1) - self.anchor) // self.interval)
+        return range(self.anchor + steps * self.interval, self.last + 1, self.interval)
+
+
+class DaysOfPeriods:
+    """The days of weekly, monthly and yearly rules."""
+
+    __slots__ = ("grid",)
+
+    def __init__(self, grid: PeriodGrid) -> None:
+        self.grid = grid
+
+    def next_day(self, day: int, work: Work) -> int | None:
+        for number in self.grid.numbers_from(day):
+            work.spend()
+            days = self.grid.periods.days_in(number)
+            if not days:
+                continue
+            first = self.grid.periods.first_day(number)
+            position = bisect_left(days, day - first)
+            if position < len(days):
+                return first + days[position]
+        return None
+
+
+class EveryDays:
+    """Every INTERVALth day, of those that the parts let through: daily rules, and the days of shorter ones."""
+
+    __slots__ = ("interval", "parts", "start_day")
+
+    def __init__(self, parts: DayParts, start_day: int, interval: int = 1) -> None:
+        self.parts = parts if parts.limits() else None
+        self.start_day, self.interval = start_day, interval
+
+    def next_day(self, day: int, work: Work) -> int | None:
+        start, interval = self.start_day, self.interval
+        day = max(day, start)
+        if self.parts is None:
+            found = start - (start - day) // interval * interval
+            return found if found <= LAST_DAY else None
+        for year in range(date_of(day).year, LAST_YEAR + 1):
+            work.spend()
+            days = days_of_year(self.parts, year)
+            first = day_number(date(year, 1, 1))
+            for in_year in days[bisect_left(days, day - first) :]:
+                if (first + in_year - start) % interval == 0:
+                    return first + in_year
+        return None

@@ -1,0 +1,28 @@
+"""A look ahead for people: the next few instants of a rule after a moment."""
+
+from datetime import datetime
+
+from shared.recurrence.rule import Occurrence, Rule
+
+CALLS = 10
+
+
+def occurrences(rule: Rule, after: datetime, limit: int, since: Occurrence | None = None) -> list[datetime]:
+    """Up to `limit` instants strictly after `after`.
+
+    A rule with COUNT is counted from `since`, an occurrence already known, or from its first; one that is more than
+    some twenty thousand occurrences behind `after` gives an empty list rather than hold up its caller.
+    """
+    current = since or rule.first()
+    for _ in range(CALLS):
+        if current is None or current.at > after:
+            break
+        latest = rule.latest_before(current, after + datetime.resolution)
+        current = rule.next_after(current) if latest == current else latest
+    else:
+        return []
+    found: list[datetime] = []
+    while current is not None and len(found) < limit:
+        found.append(current.at)
+        current = rule.next_after(current)
+    return found

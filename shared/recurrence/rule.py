@@ -1,0 +1,134 @@
+"""A rule ready to be asked: the next ring after any ring, the last one before any moment.
+
+A rule keeps no place of its own. All it needs is in the occurrence it is given, so an answer depends on nothing that
+was asked before, in this process or another, and a rule can be shared by everyone who holds the same RuleSpec.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
+from shared.recurrence.series import Hit, Series
+from shared.recurrence.work import STEPS, OutOfWork, Work
+
+WALK = 2_000
+"""Occurrences that `latest_before` looks at in one call when it has to count them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One ring of a rule: its instant, in UTC, and its number, which is what COUNT counts.
+
+    A rule without COUNT numbers its rings one by one as they are asked for. An RDATE does not count: it carries the
+    number of the ring before it. An occurrence that EXDATE takes out does, so its number is missing.
+    """
+
+    at: datetime
+    index: int
+
+
+class Rule(Protocol):
+    def first(self) -> Occurrence | None:
+        """The first ring of all; None if there is none."""
+
+    def next_after(self, occurrence: Occurrence) -> Occurrence | None:
+        """The ring that follows, always later; None if the rule has ended."""
+
+    def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
+        """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
+        rings one by one: it may stop on the way, and is then asked again with what it gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What EXDATE takes out: single instants, single wall times, whole local days."""
+
+    instants: frozenset[int] = frozenset()
+    walls: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+
+    def covers(self, hit: Hit) -> bool:
+        return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarRule:
+    """A rule of RRULE, RDATE and EXDATE lines, or of cron."""
+
+    field: str
+    series: tuple[Series, ...]
+    count: int | None = None
+    extra: tuple[int, ...] = ()
+    """RDATE: rings of their own, ascending."""
+    excluded: Excluded = Excluded()
+
+    def first(self) -> Occurrence | None:
+        try:
+            return self.ring_from(BEGIN, END, 0, Work())
+        except OutOfWork:
+            raise BadRule(self.field, f"{self.field}: no occurrence found within reach of the search") from None
+
+    def next_after(self, occurrence: Occurrence) -> Occurrence | None:
+        try:
+            return self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, Work())
+        except OutOfWork:
+            return None
+
+    def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
+        stop = min(END, at_of(instant + SECOND - timedelta.resolution))
+        try:
+            if self.count is None:
+                return self.search_back(occurrence, stop)
+            return self.walk_on(occurrence, stop)
+        except OutOfWork:
+            return occurrence
+
+    def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
+        """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
+        latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
+        work = Work(2 * STEPS)
+        while low < high:
+            middle = (low + high) // 2
+            found = self.ring_from(middle, high, occurrence.index, work)
+            if found is None:
+                high = middle
+            else:
+                latest, low = found, at_of(found.at) + 1
+        return latest
+
+    def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
+        work = Work()
+        for _ in range(WALK):
+            found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
+            if found is None:
+                break
+            occurrence = found
+        return occurrence
+
+    def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
+        """The first ring in [at, stop), `index` being the number reached before it."""
+        extra = self.extra_from(at, stop)
+        while True:
+            hit = self.hit_from(at, stop, work) if self.count is None or index < self.count else None
+            if extra is not None and (hit is None or extra < hit.at):
+                return Occurrence(instant_of(extra), index if self.count is not None else index + 1)
+            if hit is None:
+                return None
+            index += 1
+            if not self.excluded.covers(hit):
+                return Occurrence(instant_of(hit.at), index)
+            at = hit.at + 1
+            if self.count is None and hit.walls[0] // DAY in self.excluded.days:
+                # Nothing else of this day rings either; the day cannot end later than this, nor the span be left.
+                at = max(at, min(hit.span_end, hit.at + DAY - hit.walls[0] % DAY))
+
+    def hit_from(self, at: int, stop: int, work: Work) -> Hit | None:
+        hits = [hit for hit in (series.next_from(at, stop, work) for series in self.series) if hit is not None]
+        return min(hits, key=lambda hit: hit.at) if hits else None
+
+    def extra_from(self, at: int, stop: int) -> int | None:
+        position = bisect_left(self.extra, at)
+        return self.extra[position] if position < len(self.extra) and self.extra[position] < stop else None

@@ -1,0 +1,68 @@
+"""A pattern of wall times laid on the absolute line of a zone: what rings next from any moment, in order."""
+
+from typing import NamedTuple
+
+from shared.recurrence.patterns import Pattern
+from shared.recurrence.seconds import DAY, END
+from shared.recurrence.work import Work
+from shared.recurrence.zones import Clock
+
+APART = 2 * DAY
+"""Clocks of the same zone, at any two times, differ by less than this."""
+
+NEW_SPAN = 30
+"""Steps of work that going on to another span may cost, if the changes of its year have to be found first."""
+
+
+class Hit(NamedTuple):
+    at: int
+    walls: tuple[int, ...]
+    """What the clock showed; two where a time shifted out of a gap meets one that is there already."""
+    span_end: int
+
+
+class Series:
+    """One RRULE, or one cron expression, in its zone, from its start to its end."""
+
+    __slots__ = ("clock", "last_wall", "pattern", "start", "stop")
+
+    def __init__(
+        self, pattern: Pattern, clock: Clock, start: int, *, last_at: int | None = None, last_wall: int | None = None
+    ) -> None:
+        self.pattern, self.clock, self.start = pattern, clock, start
+        self.stop = END if last_at is None else min(END, last_at + 1)
+        self.last_wall = last_wall
+
+    def next_from(self, at: int, stop: int, work: Work) -> Hit | None:
+        """The first ring in [at, stop)."""
+        at, stop = max(at, self.start), min(stop, self.stop)
+        price = 1
+        while at < stop:
+            work.spend(price)
+            price = NEW_SPAN
+            span = self.clock.span_at(at)
+            nearest, resume = None, None
+            for offset in span.offsets:
+                high = span.end + offset
+                if self.last_wall is not None:
+                    high = min(high, self.last_wall + 1)
+                low = at + offset
+                wall = self.pattern.seek(low, high, offset, work) if low < high else high
+                if wall < high:
+                    nearest = closer(nearest, Hit(wall - offset, (wall,), span.end))
+                elif resume is None or wall - offset < resume:
+                    resume = wall - offset
+            if nearest is not None:
+                return nearest if nearest.at < stop else None
+            at = span.end
+            if resume is not None and not span.goes_back:
+                at = max(at, resume - APART)
+        return None
+
+
+def closer(one: Hit | None, other: Hit) -> Hit:
+    if one is None or other.at < one.at:
+        return other
+    if other.at == one.at:
+        return Hit(one.at, one.walls + other.walls, one.span_end)
+    return one

@@ -1,0 +1,63 @@
+"""Where a rule begins: `start_at` of the request, or DTSTART of its text, as an instant and as the clock shows it."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.ical import Moment
+from shared.recurrence.seconds import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
+from shared.recurrence.zones import load_zone, resolve_local
+
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A local start inside a gap counts from the shifted instant, one inside a fold from the first pass on."""
+
+    zone: ZoneInfo
+    instant: datetime
+    wall: int
+
+    @property
+    def at(self) -> int:
+        return at_of(self.instant)
+
+
+def start_from_text(text: str, timezone: str) -> Start:
+    zone = load_zone(timezone)
+    bad = BadRule("start_at", f"start_at: {text[:40]!r} is not a date-time like 2030-01-31T09:00:00Z")
+    if not RFC_3339.fullmatch(text):
+        raise bad
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise bad from None
+    return start_of(moment, zone, "start_at")
+
+
+def start_from_dtstart(moment: Moment, timezone: str) -> Start:
+    """TZID names the zone of the whole rule, unless the request names another one itself."""
+    if moment.zone is not None and timezone not in {"UTC", moment.zone}:
+        raise BadRule("timezone", f"timezone: {timezone[:64]} is not {moment.zone[:64]}, the TZID of DTSTART")
+    zone = load_zone(timezone) if moment.zone is None else load_zone(moment.zone, "rrule")
+    read = instant_of(moment.wall)
+    return start_of(read if moment.kind == "utc" else read.replace(tzinfo=None), zone, "rrule")
+
+
+def start_of(moment: datetime, zone: ZoneInfo, field: str) -> Start:
+    name = "start_at" if field == "start_at" else "DTSTART"
+    # One year of room, so that no conversion below can leave the calendar.
+    if not FIRST_YEAR - 1 <= moment.year <= LAST_YEAR + 1:
+        raise BadRule(field, f"{name}: {moment.year} is not between {FIRST_YEAR} and {LAST_YEAR}")
+    if moment.tzinfo is None:
+        instant = resolve_local(moment, zone)
+        local = moment
+    else:
+        instant = moment.astimezone(UTC)
+        local = moment.astimezone(zone)
+    if instant is None or not (FIRST_YEAR <= instant.year <= LAST_YEAR and FIRST_YEAR <= local.year <= LAST_YEAR):
+        raise BadRule(field, f"{name}: {local.year} is not between {FIRST_YEAR} and {LAST_YEAR}")
+    return Start(zone, instant, wall_of(local))

@@ -1,0 +1,79 @@
+"""The wall times of hourly, minutely and secondly rules: even steps of elapsed time, seen on the wall clock.
+
+The grid is laid on the absolute line from DTSTART on, so that a change of the zone's offset neither stretches nor
+doubles a step; what the clock shows there decides about BYHOUR and the other limits. Hence the offset in the question.
+"""
+
+from bisect import bisect_left
+from itertools import product
+
+from shared.recurrence.parts import RuleParts
+from shared.recurrence.patterns import at_positions
+from shared.recurrence.periods import EveryDays
+from shared.recurrence.seconds import DAY, NEVER
+from shared.recurrence.work import Work
+
+UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
+
+
+class Ticks:
+    __slots__ = ("days", "inside_by_offset", "limits", "parts", "start_at", "step", "unit")
+
+    def __init__(self, parts: RuleParts, days: EveryDays, start_at: int) -> None:
+        self.parts, self.days, self.start_at = parts, days, start_at
+        self.unit = UNITS[parts.freq]
+        self.step = parts.interval * self.unit
+        self.inside_by_offset: dict[int, tuple[int, ...]] = {}
+        # What limits a unit: the size of the larger one it is counted in, its own size, and its values.
+        sizes = ((DAY, 3600, parts.hour), (3600, 60, parts.minute), (60, 1, parts.second))
+        self.limits = tuple((whole, size, values) for whole, size, values in sizes if values and size >= self.unit)
+
+    def seek(self, low: int, high: int, offset: int, work: Work) -> int:
+        start = self.start_at + offset
+        grid = start - start % self.unit
+        inside = self.inside_by_offset.get(offset)
+        if inside is None:
+            inside = self.inside_by_offset[offset] = seconds_inside(self.parts, start)
+        wall = low
+        while wall < high:
+            work.spend()
+            tick = grid - (grid - wall + wall % self.unit) // self.step * self.step
+            allowed = self.not_before(tick, work)
+            if allowed > tick:
+                wall = allowed
+                continue
+            position = bisect_left(inside, wall - tick)
+            if position < len(inside):
+                wall = tick + inside[position]
+                if wall < high:
+                    return wall
+                break
+            wall = tick + self.unit
+        # Another offset moves the grid within the day, but not the days: only they bound what comes after `high`.
+        day = self.days.next_day(high // DAY, work)
+        return NEVER if day is None else max(high, day * DAY)
+
+    def not_before(self, tick: int, work: Work) -> int:
+        """The tick itself if the clock allows it, else the next moment at which it may."""
+        day = self.days.next_day(tick // DAY, work)
+        if day is None:
+            return NEVER
+        if day > tick // DAY:
+            return day * DAY
+        for whole, size, values in self.limits:
+            now = tick % whole // size
+            if now not in values:
+                later = bisect_left(values, now)
+                return tick - tick % whole + (values[later] * size if later < len(values) else whole)
+        return tick
+
+
+def seconds_inside(parts: RuleParts, start: int) -> tuple[int, ...]:
+    """Where in each unit the rule rings: what finer parts say, or where in its unit the start is."""
+    seconds = parts.second or (start % 60,)
+    minutes = parts.minute or (start // 60 % 60,)
+    if parts.freq == "HOURLY":
+        inside = tuple(sorted(minute * 60 + second for minute, second in product(minutes, seconds)))
+    else:
+        inside = seconds if parts.freq == "MINUTELY" else (0,)
+    return at_positions(inside, parts.positions)

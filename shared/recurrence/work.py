@@ -1,0 +1,22 @@
+"""A bound on searching: so many steps and no more, whatever the rule, so that no rule can hold an event loop."""
+
+STEPS = 10_000
+"""Steps of one search, each of two or three microseconds: centuries of empty months fit in, 50 ms are never used."""
+
+
+class OutOfWork(Exception):  # noqa: N818 - not a failure but an answer, always turned into one before it leaves the package
+    """The search has used up its steps."""
+
+
+class Work:
+    """The steps one search may still take."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int = STEPS) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise OutOfWork
