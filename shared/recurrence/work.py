@@ -4,7 +4,7 @@ STEPS = 10_000
 """Steps of one search, each of two or three microseconds: centuries of empty months fit in, 50 ms are never used."""
 
 
-class OutOfWork(Exception):  # noqa: N818 - not a failure but an answer, always turned into one before it leaves the package
+class OutOfWork(Exception):
     """The search has used up its steps."""
 
 

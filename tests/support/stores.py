@@ -14,8 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aio_pika
 import asyncpg
-from testcontainers.community.postgres import PostgresContainer
-from testcontainers.community.rabbitmq import RabbitMqContainer
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.waiting_utils import wait_for_logs
 
 from shared.migrate import migrate
 from shared.topology import Names
@@ -59,14 +59,31 @@ class Site:
 def running_stores(directory: Path) -> Iterator[Stores]:
     match os.environ.get("TEST_SERVICES", "stack"):
         case "docker":
-            with PostgresContainer("postgres:18", driver=None) as postgres, RabbitMqContainer("rabbitmq:4") as rabbitmq:
-                host, port = rabbitmq.get_container_host_ip(), rabbitmq.get_exposed_port(5672)
-                yield Stores(postgres.get_connection_url(), f"amqp://guest:guest@{host}:{port}/")
+            with _containers() as started:
+                yield started
         case "given":
             yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
         case _:
             with Postgres(directory, fsync=False) as started_postgres, RabbitMQ(directory) as started_rabbitmq:
                 yield Stores(started_postgres.url, started_rabbitmq.url, started_postgres, started_rabbitmq)
+
+
+@contextmanager
+def _containers() -> Iterator[Stores]:
+    postgres = DockerContainer("postgres:18").with_env("POSTGRES_PASSWORD", "test").with_exposed_ports(5432)
+    rabbitmq = DockerContainer("rabbitmq:4").with_exposed_ports(5672)
+    with postgres, rabbitmq:
+        # The first "ready" is that of the run that sets it up; it restarts once.
+        wait_for_logs(postgres, "(?s)ready to accept connections.*ready to accept connections", timeout=60)
+        wait_for_logs(rabbitmq, "Server startup complete", timeout=60)
+        yield Stores(
+            f"postgresql://postgres:test@{_address(postgres, 5432)}/postgres",
+            f"amqp://guest:guest@{_address(rabbitmq, 5672)}/",
+        )
+
+
+def _address(container: DockerContainer, port: int) -> str:
+    return f"{container.get_container_host_ip()}:{container.get_exposed_port(port)}"
 
 
 async def make_template(stores: Stores) -> None:
