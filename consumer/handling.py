@@ -13,6 +13,7 @@ import orjson
 from consumer.commands import Command, RawCommand, read_command
 from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
+from consumer.schedules import upcoming
 from consumer.store import apply_changes, database_now
 from shared.database import PASSING_TROUBLE, Pool, describe
 from shared.inbox import Inbox, Received
@@ -133,6 +134,7 @@ def _reply_to(message: Received, given: Answer) -> Outgoing:
         "id": given.id,
         "outcome": given.outcome,
         "next_run_at": format_instant(given.next_run_at) if given.next_run_at else None,
+        "upcoming": [format_instant(instant) for instant in upcoming(given.schedule)] if given.schedule else [],
         "errors": given.errors,
     }
     return Outgoing(

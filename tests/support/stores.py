@@ -103,10 +103,10 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
             yield site
         finally:
             await admin.execute(f"drop database if exists {name} with (force)")
-            await _remove_topology(site)
+            await remove_topology(site)
 
 
-async def _remove_topology(site: Site) -> None:
+async def remove_topology(site: Site) -> None:
     names = site.names
     async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
         for queue in (names.inbox, names.deliveries, names.unrouted, names.parked):
