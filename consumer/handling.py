@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import asyncpg
 import orjson
 
 from consumer.commands import Command, RawCommand, read_command
@@ -15,12 +14,13 @@ from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
 from consumer.schedules import upcoming
 from consumer.store import apply_changes, database_now
-from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.batches import together_or_one_by_one
+from shared.database import Pool
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
 from shared.messages import REPLY_TYPE, Outcome, ScheduleRequest
-from shared.parking import parked_copy
+from shared.parking import park, parked_copy
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.topology import Names
 
@@ -28,10 +28,6 @@ ACQUIRE_TIMEOUT = 10.0
 _KNOWN_FIELDS = frozenset({*ScheduleRequest.model_fields, "body", "type", "timestamp"})
 # Reading a hostile rule may take tens of milliseconds: let others run in between.
 YIELD_AFTER_SECONDS = 0.02
-
-
-class ParkingFailed(Exception):
-    """The broker did not take a parked message: to be tried again before anything is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,9 @@ class BatchHandler:
             if time.monotonic() - breath > YIELD_AFTER_SECONDS:
                 await asyncio.sleep(0)
                 breath = time.monotonic()
-        return await self._store(commands)
+        return await together_or_one_by_one(
+            commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
+        )
 
     async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
@@ -62,17 +60,6 @@ class BatchHandler:
         await self._reply(messages, answers)
         await inbox.acknowledge(messages)
         self._observe(answers)
-
-    async def _store(self, commands: Sequence[Command]) -> list[Answer]:
-        try:
-            return await self._store_together(commands)
-        except PASSING_TROUBLE:
-            raise
-        except asyncpg.PostgresError as error:
-            # One row that Postgres refuses must not take its neighbours with it.
-            self.metrics.split_batches.inc()
-            get_log().warning("batch_split", commands=len(commands), error=describe(error))
-        return [await self._store_alone(command) for command in commands]
 
     async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
         changes = fold(commands)
@@ -82,25 +69,13 @@ class BatchHandler:
                 jobs = await apply_changes(connection, list(changes.values()))
         return answer_all(commands, changes, jobs)
 
-    async def _store_alone(self, command: Command) -> Answer:
-        try:
-            return (await self._store_together([command]))[0]
-        except PASSING_TROUBLE:
-            raise
-        except asyncpg.PostgresError as error:
-            return Answer(
-                command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {describe(error)}",), parked=True
-            )
-
     async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         copies = [
             parked_copy(message, parking_queue=self.names.parked, errors=given.errors, parked_by="consumer")
             for message, given in zip(messages, answers, strict=True)
             if given.parked
         ]
-        verdicts = await self.publisher.publish(copies, self.publish_timeout)
-        if any(verdict is not Verdict.CONFIRMED for verdict in verdicts):
-            raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
+        await park(self.publisher, copies, self.publish_timeout)
 
     async def _reply(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
@@ -127,6 +102,10 @@ class BatchHandler:
 
 def _raw(message: Received) -> RawCommand:
     return RawCommand(message.body, message.type, message.routing_key, message.timestamp, message.unreadable)
+
+
+def _refused_by_the_database(command: Command, error: str) -> Answer:
+    return Answer(command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {error}",), parked=True)
 
 
 def _reply_to(message: Received, given: Answer) -> Outgoing:

@@ -3,9 +3,9 @@
 from prometheus_client import CollectorRegistry
 
 from consumer.handling import BatchHandler
-from consumer.loop import consume_until_stopped
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
+from shared.batches import Intake, consume_until_stopped
 from shared.broker import Broker
 from shared.database import open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
@@ -40,7 +40,8 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             max_payload_bytes=settings.max_payload_bytes,
             publish_timeout=settings.publish_timeout_seconds,
         )
-        await consume_until_stopped(inbound, handler, settings, stop)
+        intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
+        await consume_until_stopped(intake, handler, stop)
 
 
 def main() -> int:

@@ -2,10 +2,9 @@
 says that a nearer one has come, or for the poll interval at most.
 """
 
-import asyncio
-
 from producer.firing import Fired, Firer, Idle, Stuck
 from shared.backoff import Backoff
+from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import PASSING_TROUBLE, describe
 from shared.due_soon import POLL_SECONDS
@@ -14,26 +13,6 @@ from shared.logs import get_log
 
 # Sleeping ends a little early or late; looking twice within this time would gain nothing.
 SHORTEST_SLEEP = 0.0005
-
-
-class Bell:
-    """Rung when a lane should look at once. A ring while nobody listens is not lost."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def ring(self) -> None:
-        self._event.set()
-
-    def silence(self) -> None:
-        self._event.clear()
-
-    async def wait(self, timeout: float | None) -> None:
-        try:
-            async with asyncio.timeout(timeout):
-                await self._event.wait()
-        except TimeoutError:
-            pass
 
 
 async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell, stop: Stop) -> None:

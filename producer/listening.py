@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from producer.lanes import Bell
 from shared.backoff import Backoff
+from shared.bell import Bell
 from shared.database import CONNECT_TIMEOUT, CONNECT_TROUBLE
 from shared.due_soon import CHANNEL
 from shared.lifecycle import Stop, first_of

@@ -7,12 +7,13 @@ from datetime import timedelta
 from prometheus_client import CollectorRegistry
 
 from producer.firing import Firer
-from producer.lanes import Bell, help_lane, watch_lane
+from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
-from producer.retention import retire_until_stopped
+from producer.retention import Retention
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
+from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
@@ -20,6 +21,7 @@ from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
+from shared.retention import retire_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
 
@@ -64,8 +66,8 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 for firer in firers[1:]:
                     tasks.create_task(help_lane(firer, broker, help_wanted, stop), name=f"{lane.name} helper")
             tasks.create_task(listen_until_stopped(settings.database_url, bells, stop), name="listener")
-            older_than = timedelta(days=settings.retention_days)
-            tasks.create_task(retire_until_stopped(pool, older_than, metrics, stop), name="retention")
+            retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
+            tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
 
 
 async def _log_overdue(pool: Pool) -> None:

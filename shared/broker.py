@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
-from aiormq.exceptions import AMQPError
+from aiormq.exceptions import AMQPError, ChannelInvalidStateError
 from yarl import URL
 
 from shared.backoff import Backoff
@@ -24,9 +24,9 @@ CHANNEL_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
 
-# What a lost or stalled broker surfaces as. RuntimeError: "connection was not opened" and its kin, which aiormq raises
-# bare. (A bare CancelledError can come out of a publish too; shared.publishing deals with it.)
-BROKER_TROUBLE = (AMQPError, OSError, TimeoutError, RuntimeError)
+# What a lost or stalled broker surfaces as. (A bare CancelledError can come out of a publish too; shared.publishing deals
+# with it.)
+BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
 class Broker:
@@ -79,10 +79,7 @@ class Broker:
             raise ConnectionError("the broker connection was lost")
         channel = connection.channel(publisher_confirms=True, on_return_raises=True)
         try:
-            async with asyncio.timeout(CHANNEL_TIMEOUT):
-                await channel.initialize()
-                if prefetch is not None:
-                    await channel.set_qos(prefetch_count=prefetch)
+            await _open(channel, prefetch)
             yield channel
         finally:
             await close_quietly(channel)
@@ -98,7 +95,7 @@ class Broker:
             try:
                 await self._connect_until_lost(backoff)
                 problem = "the connection was closed"
-            except BROKER_TROUBLE as error:
+            except (*BROKER_TROUBLE, RuntimeError) as error:
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) and task.cancelling():
@@ -133,12 +130,23 @@ class Broker:
             await close_quietly(connection)
 
 
+async def _open(channel: AbstractChannel, prefetch: int | None) -> None:
+    try:
+        async with asyncio.timeout(CHANNEL_TIMEOUT):
+            await channel.initialize()
+            if prefetch is not None:
+                await channel.set_qos(prefetch_count=prefetch)
+    except RuntimeError as error:
+        # What aiormq raises, bare, for a connection that has just been closed.
+        raise ConnectionError(str(error)) from error
+
+
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
     """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
-    except BROKER_TROUBLE:
+    except (*BROKER_TROUBLE, RuntimeError):
         pass
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) and task.cancelling():

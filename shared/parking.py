@@ -9,10 +9,21 @@ from typing import Any
 from pamqp import encode
 
 from shared.inbox import Received
-from shared.publishing import Outgoing
+from shared.publishing import Outgoing, Publisher, Verdict
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
+
+
+class ParkingFailed(Exception):
+    """The broker did not take a parked message: to be tried again before anything is acknowledged."""
+
+
+async def park(publisher: Publisher, copies: Sequence[Outgoing], timeout: float) -> None:
+    """After it returns, all are in the parking queue, confirmed."""
+    verdicts = await publisher.publish(copies, timeout)
+    if any(verdict is not Verdict.CONFIRMED for verdict in verdicts):
+        raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
 
 
 def parked_copy(message: Received, *, parking_queue: str, errors: Sequence[str], parked_by: str) -> Outgoing:

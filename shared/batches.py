@@ -1,0 +1,110 @@
+"""Batch after batch from one queue until the stop comes, over as many connections as it takes. Whoever handles the
+batches stores first and acknowledges afterwards; this module sees to it that each step is tried until it is done, or
+until the messages are no longer ours.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import asyncpg
+
+from shared.backoff import Backoff
+from shared.broker import BROKER_TROUBLE, Broker
+from shared.database import PASSING_TROUBLE, describe
+from shared.inbox import Inbox, Received
+from shared.lifecycle import Stop, first_of
+from shared.logs import get_log
+from shared.parking import ParkingFailed
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Handler(Protocol[Result]):
+    async def store(self, messages: list[Received], /) -> Result:
+        """After it returns, everything that could be understood is committed. It can be repeated."""
+
+    async def settle(self, messages: list[Received], stored: Result, inbox: Inbox, /) -> None:
+        """After it returns, the rest is parked, and all are acknowledged. It can be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where batches come from, and how large they may be."""
+
+    broker: Broker
+    queue: str
+    batch_size: int
+    batch_wait: float
+
+
+async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
+    """A lost channel hands everything unacknowledged back to the queue; the next one starts afresh."""
+    backoff = Backoff()
+    while not stop.requested:
+        try:
+            await first_of(intake.broker.wait_until_up(), stop.wait())
+            if not stop.requested:
+                await _consume_until_lost(intake, handler, stop)
+                backoff.reset()
+        except BROKER_TROUBLE as error:
+            get_log().warning("inbox_lost", error=describe(error))
+            await stop.sleep(backoff.next_pause())
+
+
+async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
+    async with (
+        intake.broker.open_channel(prefetch=2 * intake.batch_size) as channel,
+        Inbox.consuming(channel, intake.queue) as inbox,
+    ):
+        get_log().info("consuming", queue=intake.queue)
+        while not stop.requested and not inbox.is_lost:
+            if batch := await inbox.next_batch(intake.batch_size, intake.batch_wait, stop):
+                await _handle(batch, handler, inbox)
+
+
+async def _handle(batch: list[Received], handler: Handler[Result], inbox: Inbox) -> None:
+    stored = await _until_done(lambda: handler.store(batch), inbox)
+    if stored is not None:
+        await _until_done(lambda: handler.settle(batch, stored, inbox), inbox)
+
+
+async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox) -> Result | None:
+    """Tries again for as long as the messages are ours to acknowledge; None if they no longer are."""
+    backoff = Backoff()
+    while not inbox.is_lost:
+        try:
+            return await step()
+        except (*PASSING_TROUBLE, ParkingFailed) as error:
+            pause = backoff.next_pause()
+            get_log().warning("batch_waits", error=describe(error), retry_in_seconds=round(pause, 1))
+            await inbox.sleep(pause)
+    return None
+
+
+async def together_or_one_by_one(
+    items: Sequence[Item],
+    store: Callable[[Sequence[Item]], Awaitable[list[Result]]],
+    refused: Callable[[Item, str], Result],
+    on_split: Callable[[], None],
+) -> list[Result]:
+    """One result per item, in order. One row that Postgres refuses must not take its neighbours with it: when the batch
+    fails, its members are tried one by one. Trouble that passes by itself is raised: it is nobody's fault.
+    """
+    try:
+        return await store(items)
+    except PASSING_TROUBLE:
+        raise
+    except asyncpg.PostgresError as error:
+        on_split()
+        get_log().warning("batch_split", items=len(items), error=describe(error))
+    results: list[Result] = []
+    for item in items:
+        try:
+            results += await store([item])
+        except PASSING_TROUBLE:
+            raise
+        except asyncpg.PostgresError as error:
+            results.append(refused(item, describe(error)))
+    return results
