@@ -6,8 +6,8 @@ state to reason about, and an outage is one log line per try.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
@@ -24,8 +24,7 @@ CHANNEL_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
 
-# What a lost or stalled broker surfaces as. (A bare CancelledError can come out of a publish too; shared.publishing deals
-# with it.)
+# What a lost or stalled broker surfaces as. (A publish can also raise a bare CancelledError: see shared.publishing.)
 BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
@@ -77,9 +76,14 @@ class Broker:
         connection = self._connection
         if connection is None:
             raise ConnectionError("the broker connection was lost")
-        channel = connection.channel(publisher_confirms=True, on_return_raises=True)
+        with _runtime_errors_as_lost():
+            channel = connection.channel(publisher_confirms=True, on_return_raises=True)
         try:
-            await _open(channel, prefetch)
+            with _runtime_errors_as_lost():
+                async with asyncio.timeout(CHANNEL_TIMEOUT):
+                    await channel.initialize()
+                    if prefetch is not None:
+                        await channel.set_qos(prefetch_count=prefetch)
             yield channel
         finally:
             await close_quietly(channel)
@@ -130,14 +134,12 @@ class Broker:
             await close_quietly(connection)
 
 
-async def _open(channel: AbstractChannel, prefetch: int | None) -> None:
+@contextmanager
+def _runtime_errors_as_lost() -> Iterator[None]:
+    """What aio-pika and aiormq raise, bare, for a connection that has just been closed."""
     try:
-        async with asyncio.timeout(CHANNEL_TIMEOUT):
-            await channel.initialize()
-            if prefetch is not None:
-                await channel.set_qos(prefetch_count=prefetch)
+        yield
     except RuntimeError as error:
-        # What aiormq raises, bare, for a connection that has just been closed.
         raise ConnectionError(str(error)) from error
 
 

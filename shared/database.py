@@ -51,6 +51,8 @@ async def open_pool(url: str, application: str, size: int, **session: str) -> As
         command_timeout=STATEMENT_TIMEOUT,
         server_settings={
             "application_name": application,
+            # What we acknowledge must survive a crash, whatever this server's default is.
+            "synchronous_commit": "on",
             "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
             "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
             **session,

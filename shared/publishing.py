@@ -21,8 +21,11 @@ from aiormq.exceptions import ChannelClosed, DeliveryError, PublishError
 from pamqp.commands import Basic
 
 from shared.broker import BROKER_TROUBLE, Broker
+from shared.lifecycle import first_of
 
 PERSISTENT = 2
+# For publishes to learn why their channel was closed.
+LAST_WORDS = 0.1
 
 
 class Verdict(StrEnum):
@@ -74,9 +77,13 @@ class Publisher:
         # Tasks, not gather under a timeout: a stalled broker can surface as a CancelledError that nobody asked for,
         # which must stay inside its own publish.
         tasks = [asyncio.create_task(_publish_one(channel, message)) for message in messages]
+        closing = channel.closing
         try:
-            await asyncio.wait(tasks, timeout=timeout)
+            # aiormq leaves some publishes waiting for ever when their connection dies: the channel's end is theirs too.
+            await first_of(asyncio.wait(tasks), asyncio.wait({closing}), asyncio.sleep(timeout))
+            await asyncio.wait(tasks, timeout=LAST_WORDS)
         finally:
+            closing.cancel()  # an observer of our own: it would stay with the channel for good
             unfinished = [task for task in tasks if not task.done()]
             for task in unfinished:
                 task.cancel()

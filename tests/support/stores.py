@@ -98,12 +98,14 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
     name = f"test_{secrets.token_hex(6)}"
     async with _admin(stores) as admin:
         await admin.execute(f"create database {name} template {TEMPLATE}")
-        site = Site(stores.database(name), stores.amqp_url, f"{name}.")
-        try:
-            yield site
-        finally:
+    site = Site(stores.database(name), stores.amqp_url, f"{name}.")
+    try:
+        yield site
+    finally:
+        # A connection of its own: the test may have restarted the server.
+        async with _admin(stores) as admin:
             await admin.execute(f"drop database if exists {name} with (force)")
-            await remove_topology(site)
+        await remove_topology(site)
 
 
 async def remove_topology(site: Site) -> None:
