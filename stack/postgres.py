@@ -191,8 +191,8 @@ class Postgres:
         )
 
 
-# For tests alone: a commit survives the death of Postgres, but not of the machine. (With synchronous_commit off, not even
-# the former.)
+# For tests alone: a commit survives the death of Postgres, but not of the machine. (With synchronous_commit off it
+# would not even survive that of Postgres.)
 _CARELESS = {"fsync": "off", "full_page_writes": "off"}
 
 
