@@ -156,8 +156,8 @@ class Postgres:
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         server = self._spawn(quarters, "postgres", ["-D", str(data), *options])
         self._server = server
-        processes.wait_until(lambda: _is_ready(data, server.pid) or not server.alive(), START_SECONDS)
-        if not _is_ready(data, server.pid) or not server.alive():
+        decided = processes.wait_until(lambda: not server.alive() or _is_ready(data, server.pid), START_SECONDS)
+        if not decided or not server.alive():
             self.stop("immediate")
             raise self._failure("start")
 
