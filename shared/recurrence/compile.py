@@ -97,9 +97,8 @@ def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
         pattern_of(parts, start),
         clock_for(spec, start, short=short),
         start.at,
-        last_at=last_at(parts.until, start.zone),
-        # On the elapsed line the instant alone decides; elsewhere the clock must not show more than UNTIL.
-        last_wall=None if short else last_wall(parts.until),
+        last_at(parts.until, start.zone),
+        walls=(None, None) if short else (start.wall, last_wall(parts.until)),
     )
 
 

@@ -6,6 +6,7 @@ cost the same in its tenth year: INTERVAL, WKST and BYSETPOS look at whole perio
 
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Protocol
 
@@ -128,7 +129,8 @@ class EveryDays:
     __slots__ = ("interval", "parts", "start_day")
 
     def __init__(self, parts: DayParts, start_day: int, interval: int = 1) -> None:
-        self.parts = parts if parts.limits() else None
+        # Here days only limit: none is ever missing that SKIP could replace.
+        self.parts = replace(parts, skip="OMIT") if parts.limits() else None
         self.start_day, self.interval = start_day, interval
 
     def next_day(self, day: int, work: Work) -> int | None:

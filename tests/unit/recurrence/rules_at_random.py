@@ -72,52 +72,65 @@ def times(draw: st.DrawFn) -> dict[str, tuple[int, ...]]:
     return lists
 
 
+def every(days: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((day, 0) for day in days)
+
+
+WEEKDAYS = some(range(7))
+Days = st.SearchStrategy[tuple[dict[str, tuple[int, ...]], tuple[tuple[int, int], ...]]]
+PLAIN: Days = st.just(({}, ()))
+"""Choices of days: lists by part name, and BYDAY."""
+ON_WEEKDAYS: Days = WEEKDAYS.map(lambda days: ({}, every(days)))
+IN_MONTHS: Days = some(range(1, 13), 8).map(lambda months: ({"BYMONTH": months}, ()))
+
+
+def counted(most: int) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
+    """Weekdays like 2MO and -1FR."""
+    pairs = st.tuples(st.integers(0, 6), st.sampled_from(both_ways(most)))
+    return st.lists(pairs, min_size=1, max_size=4, unique=True).map(tuple)
+
+
+# Days that never come together are left out: dateutil would look for them to the year 9999.
+CHOICES: dict[str, Days] = {
+    "DAILY": st.one_of(
+        PLAIN, ON_WEEKDAYS, IN_MONTHS, some(both_ways(31), 6).map(lambda days: ({"BYMONTHDAY": days}, ()))
+    ),
+    "WEEKLY": st.one_of(
+        PLAIN,
+        ON_WEEKDAYS,
+        st.tuples(some(range(1, 13), 8), WEEKDAYS).map(lambda both: ({"BYMONTH": both[0]}, every(both[1]))),
+    ),
+    "MONTHLY": st.one_of(
+        PLAIN,
+        ON_WEEKDAYS,
+        IN_MONTHS,
+        some(both_ways(31)).map(lambda days: ({"BYMONTHDAY": days}, ())),
+        counted(5).map(lambda days: ({}, days)),
+    ),
+    "YEARLY": st.one_of(
+        PLAIN,
+        IN_MONTHS,
+        some(both_ways(366), 6).map(lambda days: ({"BYYEARDAY": days}, ())),
+        some(range(1, 53)).map(lambda weeks: ({"BYWEEKNO": weeks}, ())),
+        counted(53).map(lambda days: ({}, days)),
+        st.tuples(some(range(1, 13)), some(both_ways(28))).map(
+            lambda both: ({"BYMONTH": both[0], "BYMONTHDAY": both[1]}, ())
+        ),
+        st.tuples(some(range(1, 13)), counted(4)).map(lambda both: ({"BYMONTH": both[0]}, both[1])),
+    ),
+}
+
+
 @st.composite
 def long_rules(draw: st.DrawFn) -> SlowRule:
-    """Of a day or longer. Days that never come together are left out: dateutil would look for them to the year 9999."""
-    freq = draw(st.sampled_from(["DAILY", "WEEKLY", "MONTHLY", "YEARLY"]))
+    """Of a day or longer."""
+    freq = draw(st.sampled_from(sorted(CHOICES)))
     zone, start = draw(starts(back={"DAILY": 40, "WEEKLY": 200, "MONTHLY": 900, "YEARLY": 2000}[freq]))
-    lists = draw(times())
-    byday: tuple[tuple[int, int], ...] = ()
-    kind = draw(st.integers(0, 5))
-    weekdays = some(tuple(range(7)))
-    if freq == "DAILY":
-        if kind in {1, 2}:
-            byday = tuple((day, 0) for day in draw(weekdays))
-        elif kind == 3:
-            lists["BYMONTHDAY"] = draw(some(both_ways(31), 6))
-        elif kind == 4:
-            lists["BYMONTH"] = draw(some(range(1, 13), 8))
-    elif freq == "WEEKLY":
-        if kind >= 1:
-            byday = tuple((day, 0) for day in draw(weekdays))
-        if kind == 5:
-            lists["BYMONTH"] = draw(some(range(1, 13), 8))
-    elif freq == "MONTHLY":
-        if kind in {1, 2}:
-            lists["BYMONTHDAY"] = draw(some(both_ways(31)))
-        elif kind == 3:
-            byday = tuple((day, 0) for day in draw(weekdays))
-        elif kind == 4:
-            byday = tuple((day, draw(st.sampled_from(both_ways(5)))) for day in draw(weekdays))
-        elif kind == 5:
-            lists["BYMONTH"] = draw(some(range(1, 13), 8))
-    elif kind == 1:
-        lists["BYYEARDAY"] = draw(some(both_ways(366), 6))
-    elif kind == 2:
-        lists["BYWEEKNO"] = draw(some(range(1, 53)))
-    elif kind == 3:
-        byday = tuple((day, draw(st.sampled_from(both_ways(53)))) for day in draw(weekdays))
-    elif kind == 4:
-        lists["BYMONTH"] = draw(some(range(1, 13)))
-        lists["BYMONTHDAY"] = draw(some(both_ways(28)))
-    elif kind == 5:
-        lists["BYMONTH"] = draw(some(range(1, 13)))
-        byday = tuple((day, draw(st.sampled_from(both_ways(4)))) for day in draw(weekdays))
+    days, byday = draw(CHOICES[freq])
+    lists = {**draw(times()), **days}
     if (lists or byday) and draw(st.integers(0, 2)) == 0:
-        lists["BYSETPOS"] = (draw(st.sampled_from((1, -1))),)
-        if freq != "DAILY" and (len(byday) > 1 or len(lists.get("BYMONTHDAY", ())) > 1):
-            lists["BYSETPOS"] = draw(some((1, 2, -1, -2), 3))
+        several = freq != "DAILY" and (len(byday) > 1 or len(lists.get("BYMONTHDAY", ())) > 1)
+        lists["BYSETPOS"] = draw(some((1, 2, -1, -2), 3) if several else some((1, -1), 1))
     return SlowRule(
         freq,
         start,
@@ -138,13 +151,11 @@ def short_rules(draw: st.DrawFn) -> SlowRule:
     freq = draw(st.sampled_from(["HOURLY", "HOURLY", "MINUTELY", "SECONDLY"]))
     zone, start = draw(starts(back=1))
     lists = draw(times())
-    byday: tuple[tuple[int, int], ...] = ()
-    if draw(st.integers(0, 3)) == 0:
-        byday = tuple((day, 0) for day in draw(some(tuple(range(7)), 6)))
+    byday = every(draw(some(range(7), 6))) if draw(st.integers(0, 3)) == 0 else ()
     if draw(st.integers(0, 5)) == 0:
         lists["BYMONTHDAY"] = draw(some(both_ways(31), 20))
-    inside = {"HOURLY": {"BYMINUTE", "BYSECOND"}, "MINUTELY": {"BYSECOND"}, "SECONDLY": set()}[freq]
-    if inside & set(lists) and draw(st.booleans()):
+    inside: set[str] = {"HOURLY": {"BYMINUTE", "BYSECOND"}, "MINUTELY": {"BYSECOND"}, "SECONDLY": set[str]()}[freq]
+    if draw(st.booleans()) and inside & set(lists):
         lists["BYSETPOS"] = (draw(st.sampled_from((1, -1))),)
     interval = {
         "HOURLY": st.sampled_from([1, 1, 2, 3, 5, 24, 25]),

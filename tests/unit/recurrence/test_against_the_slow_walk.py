@@ -29,9 +29,8 @@ def both_of(slow: SlowRule) -> tuple[Rule, list[datetime], datetime]:
     sure = horizon.replace(tzinfo=UTC) - timedelta(days=2)
     try:
         expected = [at for at in slow.rings(horizon) if at < sure]
-    except ValueError as refused:
+    except ValueError:
         # dateutil refuses steps that never meet their limits.
-        assert "empty" in str(refused)
         expected = []
     try:
         rule = compile_rule(spec_of(slow))
