@@ -26,8 +26,7 @@ WATCH_SECONDS = 0.3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+    stop_on_signals()
     try:
         run_until_interrupted(options.directory, options.services)
     except KeyboardInterrupt:
@@ -140,9 +139,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _interrupt(*_: object) -> NoReturn:
+def stop_on_signals() -> None:
     """Whoever ends us politely means the same as Ctrl-C."""
-    raise KeyboardInterrupt
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, interrupt)
 
 
 if __name__ == "__main__":

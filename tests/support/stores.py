@@ -21,6 +21,7 @@ from shared.migrate import migrate
 from shared.topology import Names
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
+from stack.stores import stores as started_stores
 
 TEMPLATE = "duebell_template"
 
@@ -64,8 +65,8 @@ def running_stores(directory: Path) -> Iterator[Stores]:
         case "given":
             yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
         case _:
-            with Postgres(directory, fsync=False) as started_postgres, RabbitMQ(directory) as started_rabbitmq:
-                yield Stores(started_postgres.url, started_rabbitmq.url, started_postgres, started_rabbitmq)
+            with started_stores(directory, fsync=False) as (postgres, rabbitmq):
+                yield Stores(postgres.url, rabbitmq.url, postgres, rabbitmq)
 
 
 @contextmanager
