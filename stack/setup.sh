@@ -57,7 +57,7 @@ install_packages() {
     forbid_starting_services
     # An index that cannot be refreshed may still be good enough for the install, which then has the last word.
     as_root apt-get -q -o DPkg::Lock::Timeout=300 update >"$APT_LOG" 2>&1 || say "apt-get update complains; going on"
-    # shellcheck disable=SC2086  (a list of packages)
+    # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
         install --no-install-recommends $PACKAGES >>"$APT_LOG" 2>&1 || {
         tail -n 20 "$APT_LOG" >&2
@@ -93,7 +93,7 @@ make_environment() {
 
 install_requirements() {
     say "installing the locked requirements into .venv; this takes a minute the first time …"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$LOCK"
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement "$LOCK"
     cp "$LOCK" "$STAMP"
 }
 
