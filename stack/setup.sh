@@ -57,7 +57,7 @@ install_packages() {
     forbid_starting_services
     # An index that cannot be refreshed may still be good enough for the install, which then has the last word.
     as_root apt-get -q -o DPkg::Lock::Timeout=300 update >"$APT_LOG" 2>&1 || say "apt-get update complains; going on"
-    # shellcheck disable=SC2086  (a list of packages)
+    # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
         install --no-install-recommends $PACKAGES >>"$APT_LOG" 2>&1 || {
         tail -n 20 "$APT_LOG" >&2
@@ -82,21 +82,6 @@ find_python() {
     fail "no Python of version 3.11 or later found; install one, or name it: make setup PYTHON=/path/to/python"
 }
 
-make_environment() {
-    find_python
-    if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
-        install_packages "$("$PYTHON" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-    fi
-    say "creating the virtual environment in .venv with $("$PYTHON" --version) …"
-    "$PYTHON" -m venv --clear .venv
-}
-
-install_requirements() {
-    say "installing the locked requirements into .venv; this takes a minute the first time …"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$LOCK"
-    cp "$LOCK" "$STAMP"
-}
-
 mkdir -p .stack
 APT_LOG=.stack/apt.log
 
@@ -106,13 +91,37 @@ if command -v flock >/dev/null; then
     flock 9
 fi
 
-if ! cmp -s "$LOCK" "$STAMP"; then
-    .venv/bin/python -m pip --version >/dev/null 2>&1 || make_environment
-    install_requirements
+MISSING=
+ENVIRONMENT=there
+if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
+    ENVIRONMENT=missing
+    find_python
+    if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
+        MISSING=$("$PYTHON" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    fi
 fi
 if ! [ -x "$RABBITMQ" ]; then
-    install_packages rabbitmq-server
-    # Nor at the next boot, if this machine boots services at all.
+    MISSING="${MISSING:+$MISSING }rabbitmq-server"
+fi
+
+if [ -n "$MISSING" ]; then
+    # shellcheck disable=SC2086
+    install_packages $MISSING
+fi
+case $MISSING in
+*rabbitmq-server)
+    # We have brought it, so it is for us to see that it does not start at the next boot either.
     as_root systemctl disable rabbitmq-server.service epmd.service epmd.socket >/dev/null 2>&1 || :
     [ -x "$RABBITMQ" ] || fail "rabbitmq-server is installed, but $RABBITMQ is not there"
+    ;;
+esac
+if [ "$ENVIRONMENT" = missing ]; then
+    say "creating the virtual environment in .venv with $("$PYTHON" --version) …"
+    "$PYTHON" -m venv --clear .venv
+fi
+if ! cmp -s "$LOCK" "$STAMP"; then
+    say "installing the locked requirements into .venv; this takes a minute the first time …"
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement "$LOCK" ||
+        fail "pip could not install the requirements; what it says is above"
+    cp "$LOCK" "$STAMP"
 fi
