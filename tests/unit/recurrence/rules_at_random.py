@@ -111,7 +111,8 @@ CHOICES: dict[str, Days] = {
         PLAIN,
         IN_MONTHS,
         some(both_ways(366), 6).map(lambda days: ({"BYYEARDAY": days}, ())),
-        some(range(1, 53)).map(lambda weeks: ({"BYWEEKNO": weeks}, ())),
+        # Week 52 and those after it, about which dateutil errs, have a test of their own.
+        some(range(1, 52)).map(lambda weeks: ({"BYWEEKNO": weeks}, ())),
         counted(53).map(lambda days: ({}, days)),
         st.tuples(some(range(1, 13)), some(both_ways(28))).map(
             lambda both: ({"BYMONTH": both[0], "BYMONTHDAY": both[1]}, ())

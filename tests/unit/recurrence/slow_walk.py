@@ -45,15 +45,16 @@ class SlowRule:
     def short(self) -> bool:
         return self.freq in UNITS
 
-    def rings(self, horizon: datetime) -> list[datetime]:
-        """All of them before the horizon (naive), in order."""
+    def rings(self, horizon: datetime, since: datetime | None = None) -> list[datetime]:
+        """All of them before the horizon (naive), in order; without COUNT, on demand only those of the last part."""
+        since = max(self.start, since or self.start)
         gap = self.gap or ("skip" if self.short() else "shift")
         fold = self.fold or ("both" if self.short() else "first")
         begin = instants_showing(self.start, self.zone, "shift", "first")[0]
-        found = self.elapsed(begin, horizon, gap, fold) if self.short() else self.walked(horizon, gap, fold)
-        return sorted({at for at in found if at >= begin})[: self.count]
+        walk = self.elapsed if self.short() else self.walked
+        return sorted({at for at in walk(since, horizon, gap, fold) if at >= begin})[: self.count]
 
-    def walked(self, horizon: datetime, gap: str, fold: str) -> Iterable[datetime]:
+    def walked(self, since: datetime, horizon: datetime, gap: str, fold: str) -> Iterable[datetime]:
         by: dict[str, Any] = {name.lower(): values for name, values in self.lists.items()}
         if self.byday:
             by["byweekday"] = [weekday(day, nth) if nth else weekday(day) for day, nth in self.byday]
@@ -66,13 +67,14 @@ class SlowRule:
             begin = (begin - timedelta(days=(begin.weekday() - self.wkst) % 7)).replace(hour=0, minute=0, second=0)
         rule = rrule(freq, begin, self.interval, wkst=(MO.weekday + self.wkst), **by)
         for wall in takewhile(lambda wall: wall < horizon, rule):
-            if wall >= self.start:
+            if wall >= since:
                 yield from instants_showing(wall, self.zone, gap, fold)
 
-    def elapsed(self, begin: datetime, horizon: datetime, gap: str, fold: str) -> Iterable[datetime]:
+    def elapsed(self, since: datetime, horizon: datetime, gap: str, fold: str) -> Iterable[datetime]:
         unit = UNITS[self.freq]
         step = timedelta(seconds=unit * self.interval)
-        at = begin - step
+        begin = instants_showing(self.start, self.zone, "shift", "first")[0]
+        at = begin + (since - self.start) // step * step - step
         # One step more on either side: the unit around a step may reach beyond it.
         while at < horizon.replace(tzinfo=UTC) + step:
             for offset in offsets_near(at, self.zone):

@@ -1,5 +1,6 @@
 """Whatever the rule, the zone and the cursor: the engine answers what the walk from DTSTART finds."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, reject
@@ -98,3 +99,24 @@ def test_the_preview_is_a_cut_of_the_walk(slow: SlowRule, data: st.DataObject) -
     place = data.draw(st.integers(0, len(expected) - 4))
     assert occurrences(rule, expected[place], 3) == expected[place + 1 : place + 4]
     assert occurrences(rule, expected[place] - timedelta(microseconds=1), 3) == expected[place : place + 3]
+
+
+@repeatable
+@given(st.one_of(long_rules(), short_rules()), st.integers(9 * 365, 20 * 365))
+def test_an_old_rule_is_still_on_the_grid_of_its_start(slow: SlowRule, age: int) -> None:
+    changed = slow.start
+    slow = replace(slow, start=changed - timedelta(days=age), count=None)
+    since, horizon = changed - timedelta(days=4), changed + timedelta(days=min(900, REACH[slow.freq]))
+    try:
+        expected = slow.rings(horizon, since)
+        rule = compile_rule(spec_of(slow))
+        rule.first()
+    except (BadRule, ValueError):
+        reject()
+    begin, end = since.replace(tzinfo=UTC) + timedelta(days=2), horizon.replace(tzinfo=UTC) - timedelta(days=2)
+    found = []
+    ring = rule.next_after(Occurrence(begin - timedelta(seconds=1), 5))
+    while ring is not None and ring.at < end:
+        found.append(ring.at)
+        ring = rule.next_after(ring)
+    assert found == [at for at in expected if begin <= at < end]

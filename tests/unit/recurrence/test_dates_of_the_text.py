@@ -1,12 +1,14 @@
 """UNTIL, RDATE, EXDATE and DTSTART: each form in which the text can write them."""
 
+from typing import Any
+
 import pytest
 
 from shared.recurrence import BadRule, RuleSpec, compile_rule, dtstart_in
 from tests.unit.recurrence.reading import rings, short, walk
 
-BERLIN = {"start_at": "2025-03-28T09:00:00", "timezone": "Europe/Berlin"}
-NEW_YORK = {"start_at": "2024-11-02T01:30:00", "timezone": "America/New_York"}
+BERLIN: dict[str, Any] = {"start_at": "2025-03-28T09:00:00", "timezone": "Europe/Berlin"}
+NEW_YORK: dict[str, Any] = {"start_at": "2024-11-02T01:30:00", "timezone": "America/New_York"}
 
 
 @pytest.mark.parametrize(

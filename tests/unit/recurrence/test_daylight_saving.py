@@ -1,6 +1,7 @@
 """What rings where a clock is put forward or back, zone by zone, with the instants written out in UTC."""
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -274,11 +275,11 @@ def test_an_hourly_rule_in_new_york_rings_as_often_as_the_day_has_hours(day: str
     found = walk(60, start_at=f"{day}T00:00:00", timezone=NEW_YORK, rrule="FREQ=HOURLY")
     same_day = [ring for ring in found if ring.at.astimezone(zone).date().isoformat() == day]
     assert len(same_day) == hours
-    assert {(b.at - a.at).total_seconds() for a, b in zip(found, found[1:], strict=False)} == {3600.0}
+    assert {(b.at - a.at).total_seconds() for a, b in pairwise(found)} == {3600.0}
 
 
 def test_count_counts_what_rings_not_what_was_skipped() -> None:
-    skipped = {"start_at": "2024-03-09T02:30:00", "timezone": NEW_YORK, "rrule": "FREQ=DAILY;COUNT=3"}
+    skipped: dict[str, Any] = {"start_at": "2024-03-09T02:30:00", "timezone": NEW_YORK, "rrule": "FREQ=DAILY;COUNT=3"}
     assert rings(**skipped, dst_gap="skip") == ["2024-03-09 07:30", "2024-03-11 06:30", "2024-03-12 06:30"]
 
 

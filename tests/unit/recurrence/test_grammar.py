@@ -34,6 +34,12 @@ def test_a_leap_second_is_read_as_the_one_before() -> None:
     ]
 
 
+def test_new_year_is_in_the_last_week_of_the_year_before() -> None:
+    # 1 January 2011 is a Saturday in week 52 of 2010; dateutil alone would say 53.
+    rule = "FREQ=YEARLY;BYWEEKNO=52;BYDAY=SA;BYMONTH=1"
+    assert rings(1, start_at="2010-06-01T09:00:00Z", rrule=rule) == ["2011-01-01 09:00"]
+
+
 def test_plain_and_counted_weekdays_in_one_list_are_both_meant() -> None:
     assert rings(6, start_at=START, rrule="FREQ=MONTHLY;BYDAY=MO,1TU,-1WE") == [
         f"2025-01-{day} 09:00" for day in ("06", "07", "13", "20", "27", "29")
