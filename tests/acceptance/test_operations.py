@@ -25,15 +25,8 @@ async def said(service: ServiceProcess, event: str, times: int = 1) -> None:
 
 
 def run(service: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", service],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    command = [sys.executable, "-m", service]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
 
 
 @pytest.mark.parametrize("service", [*SERVICES, "shared.migrate"])
