@@ -32,6 +32,8 @@ lint: setup
 	@.venv/bin/ruff format --check .
 	@echo "== import rules"
 	@.venv/bin/lint-imports
+	@echo "== compose file"
+	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 
 types: setup
 	@echo "== types"
