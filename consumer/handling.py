@@ -19,13 +19,12 @@ from shared.database import Pool
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
-from shared.messages import REPLY_TYPE, Outcome, ScheduleRequest
+from shared.messages import REPLY_TYPE, Outcome
 from shared.parking import park, parked_copy
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.topology import Names
 
 ACQUIRE_TIMEOUT = 10.0
-_KNOWN_FIELDS = frozenset({*ScheduleRequest.model_fields, "body", "type", "timestamp"})
 # Reading a hostile rule may take tens of milliseconds: let others run in between.
 YIELD_AFTER_SECONDS = 0.02
 
@@ -50,9 +49,10 @@ class BatchHandler:
             if time.monotonic() - breath > YIELD_AFTER_SECONDS:
                 await asyncio.sleep(0)
                 breath = time.monotonic()
-        return await together_or_one_by_one(
-            commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
-        )
+        with self.metrics.store_seconds.time():
+            return await together_or_one_by_one(
+                commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
+            )
 
     async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
@@ -84,18 +84,19 @@ class BatchHandler:
         ]
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
         if lost := sum(verdict is not Verdict.CONFIRMED for verdict in verdicts):
+            self.metrics.replies_lost.inc(lost)
             get_log().warning("replies_not_confirmed", replies=lost)
 
     def _observe(self, answers: Sequence[Answer]) -> None:
         self.metrics.batch_size.observe(len(answers))
         for given in answers:
-            self.metrics.commands.labels(given.outcome).inc()
+            self.metrics.commands[given.outcome].inc()
             if given.changed and given.outcome is Outcome.ACCEPTED:
                 self.metrics.queued.inc()
             if given.changed and given.outcome is Outcome.CANCELLED:
                 self.metrics.cancelled.inc()
             if given.parked:
-                self.metrics.parked.labels(_field_label(given.errors)).inc()
+                self.metrics.parked(given.errors[0]).inc()
             if given.outcome is Outcome.REJECTED:
                 get_log().warning("command_rejected", id=given.id, errors=list(given.errors), parked=given.parked)
 
@@ -124,9 +125,3 @@ def _reply_to(message: Received, given: Answer) -> Outgoing:
         correlation_id=message.correlation_id,
         mandatory=False,
     )
-
-
-def _field_label(errors: Sequence[str]) -> str:
-    """The top-level field that the first error names, from a closed list: a label must not grow with the input."""
-    field = errors[0].split(":")[0].split(".")[0]
-    return field if field in _KNOWN_FIELDS else "other"

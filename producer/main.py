@@ -11,6 +11,7 @@ from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.retention import Retention
+from producer.sampling import sample_until_stopped
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
 from shared.bell import Bell
@@ -34,7 +35,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
     # Rows that the broker refuses get one worker: however many they are, they take no more than their share.
     workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1}
-    pool_size = sum(workers.values()) + 2  # and one each for retention and the readiness check
+    pool_size = sum(workers.values()) + 3  # and one each for retention, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         broker.connected(),
@@ -55,6 +56,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         publisher=await publishers.enter_async_context(Publisher(broker)),
                         names=names,
                         metrics=metrics,
+                        lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                     )
@@ -66,6 +68,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 for firer in firers[1:]:
                     tasks.create_task(help_lane(firer, broker, help_wanted, stop), name=f"{lane.name} helper")
             tasks.create_task(listen_until_stopped(settings.database_url, bells, stop), name="listener")
+            tasks.create_task(sample_until_stopped(pool, metrics, stop), name="sampler")
             retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
             tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
 
