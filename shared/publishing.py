@@ -92,7 +92,7 @@ class Publisher:
         verdicts = [_verdict_of(task) for task in tasks]
         if any(verdict in {Verdict.UNKNOWN, Verdict.CLOSED} for verdict in verdicts):
             await self._retire()
-        if Verdict.CLOSED in verdicts:
+        if Verdict.CLOSED in verdicts or Verdict.RETURNED in verdicts:
             await self._heal_topology()
         return verdicts
 
@@ -103,7 +103,7 @@ class Publisher:
         return cast("UnderlayChannel", await self._channel.get_underlay_channel())
 
     async def _heal_topology(self) -> None:
-        # The usual reason for a closed channel is an exchange that somebody deleted.
+        # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
         with suppress(*BROKER_TROUBLE):
             await self._broker.redeclare()
 
