@@ -37,7 +37,7 @@ def compile_rule(spec: RuleSpec) -> Rule:
     return compiled(spec)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def compiled(spec: RuleSpec) -> Rule:
     check_choice(spec)
     if spec.every_seconds is not None:

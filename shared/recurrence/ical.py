@@ -44,7 +44,7 @@ def dtstart_in(text: str) -> bool:
     return any(re.match(r"DTSTART\s*[:;]", line, re.IGNORECASE) for line in content_lines(text[:MAX_TEXT]))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def read_text(text: str) -> RecurrenceText:
     if len(text) > MAX_TEXT:
         raise BadRule("rrule", f"rrule: the text is longer than {MAX_TEXT} characters")

@@ -5,6 +5,7 @@ was asked before, in this process or another, and a rule can be shared by everyo
 """
 
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -39,7 +40,8 @@ class Rule(Protocol):
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
-        rings one by one: it may stop on the way, and is then asked again with what it gave."""
+        rings one by one, and a very sparse one is hard to search: it may stop on the way, and can be asked again with
+        what it gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +83,30 @@ class CalendarRule:
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         stop = min(END, at_of(instant + SECOND - timedelta.resolution))
-        try:
-            if self.count is None:
-                return self.search_back(occurrence, stop)
-            return self.walk_on(occurrence, stop)
-        except OutOfWork:
-            return occurrence
+        return self.search_back(occurrence, stop) if self.count is None else self.walk_on(occurrence, stop)
 
     def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
         """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
         work = Work(2 * STEPS)
-        while low < high:
-            middle = (low + high) // 2
-            found = self.ring_from(middle, high, occurrence.index, work)
-            if found is None:
-                high = middle
-            else:
-                latest, low = found, at_of(found.at) + 1
+        with suppress(OutOfWork):
+            while low < high:
+                middle = (low + high) // 2
+                found = self.ring_from(middle, high, occurrence.index, work)
+                if found is None:
+                    high = middle
+                else:
+                    latest, low = found, at_of(found.at) + 1
         return latest
 
     def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
         work = Work()
-        for _ in range(WALK):
-            found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
-            if found is None:
-                break
-            occurrence = found
+        with suppress(OutOfWork):
+            for _ in range(WALK):
+                found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
+                if found is None:
+                    break
+                occurrence = found
         return occurrence
 
     def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
