@@ -12,7 +12,7 @@ from typing import Protocol
 
 from shared.recurrence.bad_rule import BadRule
 from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
-from shared.recurrence.series import Hit, Series
+from shared.recurrence.series import Hit, Series, closer
 from shared.recurrence.work import STEPS, OutOfWork, Work
 
 WALK = 1_000
@@ -122,15 +122,18 @@ class CalendarRule:
             if not self.excluded.covers(hit):
                 return Occurrence(instant_of(hit.at), index)
             at = hit.at + 1
-            if self.count is None and hit.walls[0] // DAY in self.excluded.days:
-                # Nothing else of this day rings either; the day cannot end later than this, nor the span be left.
-                at = max(at, min(hit.span_end, hit.at + DAY - hit.walls[0] % DAY))
+            if self.count is None and len(self.series) == 1 and hit.walls[0] // DAY in self.excluded.days:
+                # Nothing else that the clock shows on this day rings either.
+                at = max(at, min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY))
 
     def hit_from(self, at: int, stop: int, work: Work) -> Hit | None:
         if len(self.series) == 1:
             return self.series[0].next_from(at, stop, work)
-        hits = [hit for hit in (series.next_from(at, stop, work) for series in self.series) if hit is not None]
-        return min(hits, key=lambda hit: hit.at) if hits else None
+        nearest = None
+        for series in self.series:
+            hit = series.next_from(at, stop, work)
+            nearest = nearest if hit is None else closer(nearest, hit)
+        return nearest
 
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)
