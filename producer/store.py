@@ -63,11 +63,11 @@ class Lane:
 
     name: str
     claim_sql: str
-    look_ahead_sql: str
+    look_ahead_sql: str | None  # None: nothing of it comes due by itself
 
 
 FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE)
-BACKLOG = Lane("backlog", CLAIM_BACKLOG, NEXT_DUE)
+BACKLOG = Lane("backlog", CLAIM_BACKLOG, None)  # what is late already was due before
 REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY)
 
 
@@ -147,6 +147,8 @@ async def seconds_until_next(connection: Connection, lane: Lane) -> float | None
     """By Postgres' clock, so that a process whose own clock is off still wakes on time. What is due already was claimed
     by us or is locked by somebody else, and not worth waking for.
     """
+    if lane.look_ahead_sql is None:
+        return None
     seconds = await connection.fetchval(lane.look_ahead_sql)
     return None if seconds is None else float(seconds)
 

@@ -116,6 +116,20 @@ async def test_a_deleted_events_exchange_is_declared_anew_and_nothing_is_lost(
         assert await app.count(site.names.unrouted) == 50
 
 
+async def test_an_event_that_even_the_unrouted_queue_cannot_take_stays_pending_until_it_can(
+    site: Site, database: Any
+) -> None:
+    async with an_application(site, listen_to=None) as app, running_producer(site):
+        await insert_due(database, 1, prefix="before-")
+        await wait_until_none_pending(database)
+        await app.channel.queue_delete(site.names.unrouted)
+        await insert_due(database, 3, prefix="after-")
+        await wait_until_none_pending(database)
+        assert await app.count(site.names.unrouted) == 3, "the queue was declared anew, and nothing was lost"
+        versions = await database.fetch("select version from jobs where id like 'after-%'")
+        assert {row["version"] for row in versions} == {3}, "stored, refused once, done"
+
+
 async def test_a_rule_far_behind_catches_up_in_order_and_without_gaps(
     site: Site, app: Application, database: Any
 ) -> None:
