@@ -2,7 +2,7 @@
 caller says what time it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ class RawCommand:
     routing_key: str
     timestamp: datetime | None = None
     unreadable: str | None = None  # "property: what is wrong with it"
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         if kind == CANCEL_TYPE:
             return Cancel(_validated(ScheduleCancel, content).id)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
-        return resolve(_validated(ScheduleRequest, content), payload, _made_at(raw, now))
+        schedule = resolve(_validated(ScheduleRequest, content), payload, _made_at(raw, now))
+        return replace(schedule, traceparent=raw.traceparent)
     except Refusal as refusal:
         return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
 

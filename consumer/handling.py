@@ -23,6 +23,7 @@ from shared.messages import REPLY_TYPE, Outcome
 from shared.parking import park, parked_copy
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.topology import Names
+from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 # Reading a hostile rule may take tens of milliseconds: let others run in between.
@@ -59,7 +60,7 @@ class BatchHandler:
         await self._park(messages, answers)
         await self._reply(messages, answers)
         await inbox.acknowledge(messages)
-        self._observe(answers)
+        self._observe(messages, answers)
 
     async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
         changes = fold(commands)
@@ -87,9 +88,9 @@ class BatchHandler:
             self.metrics.replies_lost.inc(lost)
             get_log().warning("replies_not_confirmed", replies=lost)
 
-    def _observe(self, answers: Sequence[Answer]) -> None:
+    def _observe(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         self.metrics.batch_size.observe(len(answers))
-        for given in answers:
+        for message, given in zip(messages, answers, strict=True):
             self.metrics.commands[given.outcome].inc()
             if given.changed and given.outcome is Outcome.ACCEPTED:
                 self.metrics.queued.inc()
@@ -98,11 +99,24 @@ class BatchHandler:
             if given.parked:
                 self.metrics.parked(given.errors[0]).inc()
             if given.outcome is Outcome.REJECTED:
-                get_log().warning("command_rejected", id=given.id, errors=list(given.errors), parked=given.parked)
+                get_log().warning(
+                    "command_rejected",
+                    id=given.id,
+                    errors=list(given.errors),
+                    parked=given.parked,
+                    **trace_headers(read_traceparent(message.headers)),
+                )
 
 
 def _raw(message: Received) -> RawCommand:
-    return RawCommand(message.body, message.type, message.routing_key, message.timestamp, message.unreadable)
+    return RawCommand(
+        message.body,
+        message.type,
+        message.routing_key,
+        message.timestamp,
+        message.unreadable,
+        read_traceparent(message.headers),
+    )
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:

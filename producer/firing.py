@@ -20,6 +20,7 @@ from shared.logs import get_log
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.recurrence import BadRule
 from shared.topology import Names
+from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 
@@ -85,7 +86,7 @@ class Firer:
             try:
                 planned = plan(job, claim.now)
             except BadRule as error:
-                get_log().error("rule_unreadable", id=job.id, error=str(error))
+                get_log().error("rule_unreadable", id=job.id, error=str(error), **trace_headers(job.traceparent))
                 planned = None
             if planned is not None:
                 messages += (

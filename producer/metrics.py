@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.lateness import Stage, lateness_histogram
+from shared.lateness import LatenessByStage, Stage
 from shared.publishing import Verdict
 
 # Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
@@ -26,7 +26,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
-        self.lateness = lateness_histogram(registry).labels(Stage.PUBLISHED)
+        self.lateness = LatenessByStage(registry, Stage.PUBLISHED).stages[Stage.PUBLISHED]
         self.misfired = Counter(
             "jobs_misfired", "Jobs whose late occurrences were dropped by policy", registry=registry
         )

@@ -12,6 +12,7 @@ from shared.instants import format_instant
 from shared.logs import get_log
 from shared.publishing import Verdict
 from shared.recurrence import Occurrence
+from shared.tracing import trace_headers
 
 LATE = timedelta(seconds=60)
 
@@ -39,7 +40,11 @@ def report(
 def _report_misfire(metrics: Metrics, shot: Shot) -> None:
     metrics.misfired.inc()
     get_log().info(
-        "misfire_dropped", id=shot.job.id, policy=shot.job.misfire, due_at=format_instant(shot.job.occurrence.at)
+        "misfire_dropped",
+        id=shot.job.id,
+        policy=shot.job.misfire,
+        due_at=format_instant(shot.job.occurrence.at),
+        **trace_headers(shot.job.traceparent),
     )
 
 
@@ -53,4 +58,5 @@ def _report_lateness(metrics: Metrics, shot: Shot, occurrence: Occurrence, laten
             idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic),
             due_at=format_instant(occurrence.at),
             late_seconds=round(lateness.total_seconds(), 1),
+            **trace_headers(shot.job.traceparent),
         )

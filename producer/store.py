@@ -23,7 +23,7 @@ FRESH_SECONDS = 30
 
 _CLAIMED = """
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, coalesce($1::timestamptz, now()) as now
+       refusals, traceparent, coalesce($1::timestamptz, now()) as now
   from jobs
  where status = 'pending'"""
 
@@ -97,6 +97,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetim
                 misfire_grace=timedelta(seconds=row["misfire_grace_seconds"]),
                 sequence=row["sequence"],
                 refusals=row["refusals"],
+                traceparent=row["traceparent"],
             )
             for row in rows
         ],

@@ -7,10 +7,9 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from producer.main import PLANNER
 from producer.metrics import Metrics as ProducerMetrics
 from producer.sampling import sample_once
-from producer.store import SAMPLE, sample_jobs
+from producer.store import PLANNER, SAMPLE, sample_jobs
 from shared.database import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
