@@ -1,0 +1,273 @@
+"""The delivery service's SQL: storing, claiming, recording, announcing, deleting.
+
+`coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from delivery.due_events import NewDelivery
+from delivery.recorded import Recorded
+from delivery.request import Delivery
+from delivery.states import DeliveryStatus
+from shared.database import Connection
+
+INSERT_NEW = """
+insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
+                        timeout_seconds, max_retries, secret)
+select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
+       n.headers::json, n.timeout_seconds, n.max_retries, n.secret
+  from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
+              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[])
+       as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
+            max_retries, secret)
+ order by n.idempotency_key
+on conflict (idempotency_key) where replay_of is null do nothing
+returning idempotency_key
+"""
+
+
+async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) -> set[str]:
+    """After the commit every key has its delivery. Returns the keys that had none before.
+
+    In the order of keys: that is what keeps two replicas with the same events from deadlocking.
+    """
+    rows = [
+        (
+            d.job_id,
+            d.idempotency_key,
+            d.topic,
+            d.sequence,
+            d.due_at,
+            d.fired_at,
+            d.payload,
+            d.url,
+            d.host,
+            d.headers,
+            d.timeout_seconds,
+            d.max_retries,
+            d.secret,
+        )
+        for d in deliveries
+    ]
+    inserted = await connection.fetch(INSERT_NEW, *(list(column) for column in zip(*rows, strict=True)))
+    return {row["idempotency_key"] for row in inserted}
+
+
+# Host by host, from where the last claim stopped: `hosts` steps over the index from one host to the next, and ends as
+# soon as `due` has what it needs. What a host has waiting does not matter, only whether it has something; a host
+# without room is stepped over like one without rows.
+CLAIM_DUE = """
+with recursive hosts(host) as (
+    (select host from deliveries where status in ('PENDING', 'PROCESSING') and host > $1 order by host limit 1)
+    union all
+    select (select d.host from deliveries d
+             where d.status in ('PENDING', 'PROCESSING') and d.host > hosts.host order by d.host limit 1)
+      from hosts where hosts.host is not null
+), due as materialized (
+    select d.id
+      from hosts
+      left join unnest($2::text[], $3::int[]) as exception(host, room) on exception.host = hosts.host
+     cross join lateral (
+            select id from deliveries
+             where status in ('PENDING', 'PROCESSING') and host = hosts.host
+               and next_attempt_at <= coalesce($4::timestamptz, now())
+             order by next_attempt_at
+             limit coalesce(exception.room, $5)
+               for no key update skip locked) as d
+     where hosts.host is not null and coalesce(exception.room, $5) > 0
+     limit $6
+)
+update deliveries
+   set status = 'PROCESSING',
+       version = version + 1,
+       next_attempt_at = coalesce($4::timestamptz, now()) + make_interval(secs => timeout_seconds + $7),
+       updated_at = now()
+  from due
+ where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
+returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
+          coalesce($4::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
+          retry_count, secret
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much may be claimed: in all, for each host, and for those hosts that are an exception."""
+
+    total: int
+    per_host: int
+    exceptions: Mapping[str, int]
+
+
+async def claim_due(
+    connection: Connection, after_host: str, room: Room, lease_margin: float, now: datetime | None = None
+) -> list[Delivery]:
+    """New, retryable and abandoned rows alike, of hosts that come after the given one. They are ours until their lease
+    ends, which is the call's own timeout and the margin from now.
+    """
+    rows = await connection.fetch(
+        CLAIM_DUE,
+        after_host,
+        list(room.exceptions.keys()),
+        list(room.exceptions.values()),
+        now,
+        room.per_host,
+        room.total,
+        lease_margin,
+    )
+    return [Delivery(**{**row, "headers": json.loads(row["headers"])}) for row in rows]
+
+
+NEXT_DUE = """
+with recursive hosts(host) as (
+    (select host from deliveries where status in ('PENDING', 'PROCESSING') order by host limit 1)
+    union all
+    select (select d.host from deliveries d
+             where d.status in ('PENDING', 'PROCESSING') and d.host > hosts.host order by d.host limit 1)
+      from hosts where hosts.host is not null
+)
+select extract(epoch from min(d.next_attempt_at) - now())
+  from hosts
+ cross join lateral (
+        select next_attempt_at from deliveries
+         where status in ('PENDING', 'PROCESSING') and host = hosts.host and next_attempt_at > now()
+         order by next_attempt_at limit 1) as d
+ where hosts.host is not null
+"""
+
+
+async def seconds_until_next(connection: Connection) -> float | None:
+    """By Postgres' clock. What is due already was claimed, or its host has no room: not worth waking for."""
+    seconds = await connection.fetchval(NEXT_DUE)
+    return None if seconds is None else float(seconds)
+
+
+# The guard on version: a worker that lost its lease finds no row, and neither its attempt nor its outcome is written.
+RECORD = """
+with outcome as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::interval[], $6::text[],
+                         $7::timestamptz[], $8::float8[], $9::int[], $10::text[], $11::bytea[])
+        as o(id, version, status, retry_count, pause, reason, started_at, duration_seconds, status_code, error, answer)
+), recorded as (
+    update deliveries d
+       set status = o.status,
+           version = d.version + 1,
+           retry_count = o.retry_count,
+           next_attempt_at = clock_timestamp() + o.pause,
+           failure_reason = case when o.status = 'FAILED' then o.reason end,
+           finished_at = case when o.status in ('COMPLETED', 'FAILED') then now() end,
+           updated_at = now()
+      from outcome o
+     where d.id = o.id and d.version = o.version and d.status = 'PROCESSING'
+    returning d.id, d.version - 1 as version, d.status
+), attempt as (
+    insert into delivery_attempts (delivery_id, number, started_at, duration_seconds, status_code, error, answer)
+    select o.id, o.retry_count + case when o.status = 'PROCESSING' then 0 else 1 end, o.started_at, o.duration_seconds,
+           o.status_code, o.error, o.answer
+      from outcome o join recorded using (id, version)
+     where o.started_at is not null
+), announcement as (
+    insert into delivery_announcements (delivery_id)
+    select id from recorded where status in ('COMPLETED', 'FAILED')
+)
+select id, version from recorded
+"""
+
+
+async def record(connection: Connection, results: Sequence[Recorded]) -> set[tuple[int, int]]:
+    """After the commit: attempts, new states and announcements of all whose lease was still held. Returns which."""
+    rows = [
+        (
+            r.delivery.id,
+            r.delivery.version,
+            r.status,
+            r.retry_count,
+            r.pause,
+            r.reason,
+            r.attempt.started_at if r.attempt else None,
+            r.attempt.duration.total_seconds() if r.attempt else None,
+            r.attempt.status_code if r.attempt else None,
+            r.attempt.error if r.attempt else None,
+            r.attempt.answer if r.attempt else None,
+        )
+        for r in results
+    ]
+    recorded = await connection.fetch(RECORD, *(list(column) for column in zip(*rows, strict=True)))
+    return {(row["id"], row["version"]) for row in recorded}
+
+
+CLAIM_ANNOUNCEMENTS = """
+select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.idempotency_key, d.status,
+       d.retry_count + 1 as attempts, d.failure_reason
+  from delivery_announcements a join deliveries d on d.id = a.delivery_id
+ where a.announce_at <= coalesce($1::timestamptz, now())
+ order by a.announce_at limit $2 for update of a skip locked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    delivery_id: int
+    refusals: int
+    job_id: str
+    topic: str
+    sequence: int
+    due_at: datetime
+    idempotency_key: str
+    status: DeliveryStatus
+    attempts: int
+    failure_reason: str | None
+
+
+async def claim_announcements(connection: Connection, limit: int, now: datetime | None = None) -> list[Announcement]:
+    """Locked until the transaction ends, and skipped by everybody else."""
+    rows = await connection.fetch(CLAIM_ANNOUNCEMENTS, now, limit)
+    return [Announcement(**{**row, "status": DeliveryStatus(row["status"])}) for row in rows]
+
+
+DELETE_ANNOUNCED = "delete from delivery_announcements where delivery_id = any($1::bigint[])"
+PUT_OFF_ANNOUNCEMENTS = """
+update delivery_announcements a
+   set refusals = a.refusals + 1, announce_at = clock_timestamp() + p.pause
+  from unnest($1::bigint[], $2::interval[]) as p(delivery_id, pause)
+ where a.delivery_id = p.delivery_id
+"""
+
+
+async def settle_announcements(
+    connection: Connection, announced: Sequence[int], put_off: Mapping[int, timedelta]
+) -> None:
+    """After the commit: what was confirmed is forgotten, what was refused waits for its pause."""
+    if announced:
+        await connection.execute(DELETE_ANNOUNCED, list(announced))
+    if put_off:
+        await connection.execute(PUT_OFF_ANNOUNCEMENTS, list(put_off.keys()), list(put_off.values()))
+
+
+COUNT_OPEN = """
+select count(*) as deliveries, min(due_at) as oldest
+  from (select due_at from deliveries where status in ('PENDING', 'PROCESSING') limit $1) as counted
+"""
+
+
+async def count_open(connection: Connection, up_to: int) -> tuple[int, datetime | None]:
+    """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
+    row = await connection.fetchrow(COUNT_OPEN, up_to)
+    return (row["deliveries"], row["oldest"]) if row else (0, None)
+
+
+DELETE_FINISHED = """
+delete from deliveries where id in (
+    select id from deliveries d
+     where status in ('COMPLETED', 'FAILED') and finished_at < now() - $1::interval
+       and not exists (select from delivery_announcements a where a.delivery_id = d.id)
+     order by finished_at limit $2 for update skip locked)
+"""
+
+
+async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
+    """How many are gone, with their attempts. Small batches: each is a short transaction."""
+    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])
