@@ -21,10 +21,10 @@ from delivery.recorded import given_back, recorded
 from delivery.recording import Recorder
 from delivery.request import Delivery, prepare
 from delivery.signing import Secrets
-from delivery.store import Room, claim_due, seconds_until_next
+from delivery.store import Room, claim_oldest, claim_round, seconds_until_next
 from shared.backoff import Backoff
 from shared.bell import Bell
-from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 
@@ -32,6 +32,8 @@ ACQUIRE_TIMEOUT = 10.0
 # However little is heard, somebody looks this often.
 POLL_SECONDS = 0.5
 SHORTEST_SLEEP = 0.001
+# How many of the oldest a claim looks at before it goes host by host.
+LOOK_AT = 1000
 # Before the process's own grace time is over: to give back what was not finished.
 TIME_TO_GIVE_BACK = 3.0
 
@@ -86,25 +88,36 @@ class Dispatcher:
             await first_of(self.bell.wait(pause), stop.wait())
 
     async def claim_once(self, now: datetime | None = None) -> list[Delivery]:
-        """At most as many as there are free slots, each with its slot taken. Goes round the hosts: the next claim
-        begins where this one stopped.
+        """At most as many as there are free slots, each with its slot taken. The oldest first; if those are of hosts
+        without room, then host by host, beginning where the last round stopped.
         """
-        started = time.monotonic()
-        self.hosts.forget_idle(started)
-        claimed: list[Delivery] = []
-        if self.hosts.free:
-            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-                for after_host in {self._after_host: None, "": None}:
-                    room = Room(self.hosts.free, self.hosts.max_per_host, self.hosts.exceptions(started))
-                    found = await claim_due(connection, after_host, room, self.lease_margin, now)
-                    for delivery in found:
-                        self.hosts.take(delivery.host)
-                    claimed += found
-                    if not self.hosts.free:
-                        break
-        self._after_host = max((d.host for d in claimed), default="") if not self.hosts.free else ""
+        self.hosts.forget_idle(time.monotonic())
+        if not self.hosts.free:
+            return []
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+            claimed, more = await claim_oldest(connection, self._room(), self.lease_margin, LOOK_AT, now)
+            self._take(claimed)
+            if more and self.hosts.free:
+                claimed += await self._claim_round(connection, now)
         self._show()
         return claimed
+
+    async def _claim_round(self, connection: Connection, now: datetime | None) -> list[Delivery]:
+        claimed: list[Delivery] = []
+        for after_host in {self._after_host: None, "": None}:
+            if self.hosts.free:
+                found = await claim_round(connection, self._room(), self.lease_margin, after_host, now)
+                self._take(found)
+                claimed += found
+        self._after_host = "" if self.hosts.free else max((delivery.host for delivery in claimed), default="")
+        return claimed
+
+    def _room(self) -> Room:
+        return Room(self.hosts.free, self.hosts.max_per_host, self.hosts.exceptions(time.monotonic()))
+
+    def _take(self, claimed: list[Delivery]) -> None:
+        for delivery in claimed:
+            self.hosts.take(delivery.host)
 
     async def _time_to_sleep(self) -> float:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:

@@ -57,11 +57,8 @@ def prepare(
     delivery's secret, None if nobody knows it.
     """
     try:
-        url = URL(delivery.url)
-    except InvalidURL:
-        return Unanswered(CallError.INVALID_URL)
-    port = url.port or DEFAULT_PORTS.get(url.scheme)
-    if port is None or not url.host or url.userinfo:
+        url, _, port = _parts(delivery.url)
+    except ValueError:
         return Unanswered(CallError.INVALID_URL)
     if not rules.allows_port(port):
         return Unanswered(CallError.FORBIDDEN_PORT)
@@ -97,12 +94,18 @@ def request_body(delivery: Delivery) -> bytes:
 
 def host_of(url: str) -> str:
     """host:port in lower case: what limits and breakers go by. ValueError for what is no address to call."""
+    _, host, port = _parts(url)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _parts(text: str) -> tuple[URL, str, int]:
+    """As the HTTP client will read it: no other reading matters."""
     try:
-        parsed = URL(url)
+        url = URL(text)
     except InvalidURL as error:
         raise ValueError(str(error)) from None
-    port = parsed.port or DEFAULT_PORTS.get(parsed.scheme)
-    host = parsed.host.lower().rstrip(".")
-    if port is None or not host:
-        raise ValueError("has no host to call")
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    host = url.raw_host.decode().lower().rstrip(".")
+    if url.scheme not in DEFAULT_PORTS or not host or url.userinfo or not 0 < port < 65536:
+        raise ValueError("is not an http or https address with a host, a port and nobody's password")
+    return url, host, port

@@ -5,8 +5,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+
+import asyncpg
 
 from delivery.due_events import NewDelivery
 from delivery.recorded import Recorded
@@ -56,12 +58,56 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
     return {row["idempotency_key"] for row in inserted}
 
 
-# Host by host, from where the last claim stopped: `hosts` steps over the index from one host to the next, and ends as
-# soon as `due` has what it needs. What a host has waiting does not matter, only whether it has something; a host
-# without room is stepped over like one without rows.
-CLAIM_DUE = """
+# A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
+# statement was first planned: always by the indexes that were made for it.
+BY_INDEX = """
+set local enable_seqscan = off; set local enable_bitmapscan = off;
+set local enable_hashjoin = off; set local enable_mergejoin = off
+"""
+
+_AND_LEASE = """
+update deliveries
+   set status = 'PROCESSING',
+       version = version + 1,
+       next_attempt_at = coalesce($1::timestamptz, now()) + make_interval(secs => timeout_seconds + $2),
+       updated_at = now()
+  from due
+ where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
+returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
+          coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
+          retry_count, secret"""
+
+# The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
+# has no room fills them all, CLAIM_ROUND finds the others behind it.
+CLAIM_OLDEST = f"""
+with oldest as materialized (
+    select id, host, next_attempt_at from deliveries
+     where finished_at is null and next_attempt_at <= coalesce($1::timestamptz, now())
+     order by next_attempt_at limit $7
+), placed as (
+    select id, host, row_number() over (partition by host order by next_attempt_at) as place from oldest
+), due as materialized (
+    select d.id
+      from placed
+      left join unnest($3::text[], $4::int[]) as exception(host, room) on exception.host = placed.host
+     cross join lateral (
+            select id from deliveries
+             where id = placed.id and status in ('PENDING', 'PROCESSING')
+               and next_attempt_at <= coalesce($1::timestamptz, now())
+               for no key update skip locked) as d
+     where placed.place <= coalesce(exception.room, $5)
+     limit $6
+), leased as ({_AND_LEASE}
+)
+select leased.*, (select count(*) from oldest) as looked_at from (values (1)) as always left join leased on true
+"""  # noqa: S608 - put together from constants
+
+# Host by host: `hosts` steps over the index from one host to the next, and ends as soon as `due` has what it needs.
+# What a host has waiting does not matter, only whether it has something; a host without room is stepped over like one
+# without rows.
+CLAIM_ROUND = f"""
 with recursive hosts(host) as (
-    (select host from deliveries where status in ('PENDING', 'PROCESSING') and host > $1 order by host limit 1)
+    (select host from deliveries where status in ('PENDING', 'PROCESSING') and host > $7 order by host limit 1)
     union all
     select (select d.host from deliveries d
              where d.status in ('PENDING', 'PROCESSING') and d.host > hosts.host order by d.host limit 1)
@@ -69,28 +115,19 @@ with recursive hosts(host) as (
 ), due as materialized (
     select d.id
       from hosts
-      left join unnest($2::text[], $3::int[]) as exception(host, room) on exception.host = hosts.host
+      left join unnest($3::text[], $4::int[]) as exception(host, room) on exception.host = hosts.host
      cross join lateral (
             select id from deliveries
              where status in ('PENDING', 'PROCESSING') and host = hosts.host
-               and next_attempt_at <= coalesce($4::timestamptz, now())
+               and next_attempt_at <= coalesce($1::timestamptz, now())
              order by next_attempt_at
              limit coalesce(exception.room, $5)
                for no key update skip locked) as d
      where hosts.host is not null and coalesce(exception.room, $5) > 0
      limit $6
 )
-update deliveries
-   set status = 'PROCESSING',
-       version = version + 1,
-       next_attempt_at = coalesce($4::timestamptz, now()) + make_interval(secs => timeout_seconds + $7),
-       updated_at = now()
-  from due
- where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
-returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
-          coalesce($4::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
-          retry_count, secret
-"""
+{_AND_LEASE}
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,40 +139,40 @@ class Room:
     exceptions: Mapping[str, int]
 
 
-async def claim_due(
-    connection: Connection, after_host: str, room: Room, lease_margin: float, now: datetime | None = None
-) -> list[Delivery]:
-    """New, retryable and abandoned rows alike, of hosts that come after the given one. They are ours until their lease
-    ends, which is the call's own timeout and the margin from now.
+async def claim_oldest(
+    connection: Connection, room: Room, lease_margin: float, look_at: int, now: datetime | None = None
+) -> tuple[list[Delivery], bool]:
+    """New, retryable and abandoned rows alike, and whether there are more due than were looked at. What is returned is
+    ours until its lease ends: the call's own timeout and the margin from now.
     """
-    rows = await connection.fetch(
-        CLAIM_DUE,
-        after_host,
-        list(room.exceptions.keys()),
-        list(room.exceptions.values()),
-        now,
-        room.per_host,
-        room.total,
-        lease_margin,
-    )
-    return [Delivery(**{**row, "headers": json.loads(row["headers"])}) for row in rows]
+    await connection.execute(BY_INDEX)
+    rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), look_at)
+    return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"] == look_at
 
+
+async def claim_round(
+    connection: Connection, room: Room, lease_margin: float, after_host: str, now: datetime | None = None
+) -> list[Delivery]:
+    """The same for hosts that come after the given one in the order of names, each up to its room."""
+    await connection.execute(BY_INDEX)
+    rows = await connection.fetch(CLAIM_ROUND, *_bounds(room, lease_margin, now), after_host)
+    return [_delivery(row) for row in rows]
+
+
+def _bounds(room: Room, lease_margin: float, now: datetime | None) -> tuple[object, ...]:
+    hosts, rooms = list(room.exceptions.keys()), list(room.exceptions.values())
+    return now, lease_margin, hosts, rooms, room.per_host, room.total
+
+
+def _delivery(row: asyncpg.Record) -> Delivery:
+    return Delivery(**{name: row[name] for name in _COLUMNS} | {"headers": json.loads(row["headers"])})
+
+
+_COLUMNS = tuple(field.name for field in fields(Delivery))
 
 NEXT_DUE = """
-with recursive hosts(host) as (
-    (select host from deliveries where status in ('PENDING', 'PROCESSING') order by host limit 1)
-    union all
-    select (select d.host from deliveries d
-             where d.status in ('PENDING', 'PROCESSING') and d.host > hosts.host order by d.host limit 1)
-      from hosts where hosts.host is not null
-)
-select extract(epoch from min(d.next_attempt_at) - now())
-  from hosts
- cross join lateral (
-        select next_attempt_at from deliveries
-         where status in ('PENDING', 'PROCESSING') and host = hosts.host and next_attempt_at > now()
-         order by next_attempt_at limit 1) as d
- where hosts.host is not null
+select extract(epoch from min(next_attempt_at) - now()) from deliveries
+ where finished_at is null and next_attempt_at > now()
 """
 
 
@@ -249,7 +286,7 @@ async def settle_announcements(
 
 COUNT_OPEN = """
 select count(*) as deliveries, min(due_at) as oldest
-  from (select due_at from deliveries where status in ('PENDING', 'PROCESSING') limit $1) as counted
+  from (select due_at from deliveries where finished_at is null order by next_attempt_at limit $1) as counted
 """
 
 

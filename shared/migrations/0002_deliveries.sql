@@ -60,8 +60,11 @@ create table deliveries (
 create unique index deliveries_key on deliveries (idempotency_key) where replay_of is null;
 create unique index deliveries_replay on deliveries (replay_of) where replay_of is not null;
 
--- What is claimed from, host by host: a host with a long queue costs as much to step over as one with a single row.
-create index deliveries_open on deliveries (host, next_attempt_at) where status in ('PENDING', 'PROCESSING');
+-- What is claimed from: the oldest first, and host by host, where a host with a long queue costs as much to step over as
+-- one with a single row. Partial: terminal rows, however many, are not in them. The two say the same in different words
+-- (an open row has no end), and each claim uses one wording: so neither can be planned on the other's index.
+create index deliveries_due on deliveries (next_attempt_at) where finished_at is null;
+create index deliveries_due_of_host on deliveries (host, next_attempt_at) where status in ('PENDING', 'PROCESSING');
 
 -- What retention deletes from; what an operator looks for.
 create index deliveries_finished on deliveries (finished_at) where status in ('COMPLETED', 'FAILED');
