@@ -85,18 +85,21 @@ with oldest as materialized (
      where finished_at is null and next_attempt_at <= coalesce($1::timestamptz, now())
      order by next_attempt_at limit $7
 ), placed as (
-    select id, host, row_number() over (partition by host order by next_attempt_at) as place from oldest
+    select id, host, next_attempt_at, row_number() over (partition by host order by next_attempt_at) as place
+      from oldest
+), chosen as materialized (
+    select placed.id
+      from placed left join unnest($3::text[], $4::int[]) as exception(host, room) on exception.host = placed.host
+     where placed.place <= coalesce(exception.room, $5)
+     order by placed.next_attempt_at limit $6
 ), due as materialized (
     select d.id
-      from placed
-      left join unnest($3::text[], $4::int[]) as exception(host, room) on exception.host = placed.host
+      from chosen
      cross join lateral (
             select id from deliveries
-             where id = placed.id and status in ('PENDING', 'PROCESSING')
+             where id = chosen.id and status in ('PENDING', 'PROCESSING')
                and next_attempt_at <= coalesce($1::timestamptz, now())
                for no key update skip locked) as d
-     where placed.place <= coalesce(exception.room, $5)
-     limit $6
 ), leased as ({_AND_LEASE}
 )
 select leased.*, (select count(*) from oldest) as looked_at from (values (1)) as always left join leased on true
