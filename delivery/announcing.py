@@ -10,7 +10,7 @@ import orjson
 
 from delivery.metrics import Metrics
 from delivery.states import DeliveryStatus
-from delivery.store import Announcement, claim_announcements, settle_announcements
+from delivery.store_ended import Announcement, claim_announcements, settle_announcements
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.broker import Broker

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from delivery.metrics import Metrics
-from delivery.store import delete_finished
+from delivery.store_ended import delete_finished
 from shared.database import Pool
 
 ACQUIRE_TIMEOUT = 10.0

@@ -1,4 +1,4 @@
-"""The delivery service's SQL: storing, claiming, recording, announcing, deleting.
+"""The delivery service's SQL for open deliveries: storing, claiming, recording.
 
 `coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
 """
@@ -6,14 +6,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import asyncpg
 
 from delivery.due_events import NewDelivery
 from delivery.recorded import Recorded
 from delivery.request import Delivery
-from delivery.states import DeliveryStatus
 from shared.database import Connection
 
 INSERT_NEW = """
@@ -239,54 +238,6 @@ async def record(connection: Connection, results: Sequence[Recorded]) -> set[tup
     return {(row["id"], row["version"]) for row in recorded}
 
 
-CLAIM_ANNOUNCEMENTS = """
-select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.idempotency_key, d.status,
-       d.retry_count + 1 as attempts, d.failure_reason
-  from delivery_announcements a join deliveries d on d.id = a.delivery_id
- where a.announce_at <= coalesce($1::timestamptz, now())
- order by a.announce_at limit $2 for update of a skip locked
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    delivery_id: int
-    refusals: int
-    job_id: str
-    topic: str
-    sequence: int
-    due_at: datetime
-    idempotency_key: str
-    status: DeliveryStatus
-    attempts: int
-    failure_reason: str | None
-
-
-async def claim_announcements(connection: Connection, limit: int, now: datetime | None = None) -> list[Announcement]:
-    """Locked until the transaction ends, and skipped by everybody else."""
-    rows = await connection.fetch(CLAIM_ANNOUNCEMENTS, now, limit)
-    return [Announcement(**{**row, "status": DeliveryStatus(row["status"])}) for row in rows]
-
-
-DELETE_ANNOUNCED = "delete from delivery_announcements where delivery_id = any($1::bigint[])"
-PUT_OFF_ANNOUNCEMENTS = """
-update delivery_announcements a
-   set refusals = a.refusals + 1, announce_at = clock_timestamp() + p.pause
-  from unnest($1::bigint[], $2::interval[]) as p(delivery_id, pause)
- where a.delivery_id = p.delivery_id
-"""
-
-
-async def settle_announcements(
-    connection: Connection, announced: Sequence[int], put_off: Mapping[int, timedelta]
-) -> None:
-    """After the commit: what was confirmed is forgotten, what was refused waits for its pause."""
-    if announced:
-        await connection.execute(DELETE_ANNOUNCED, list(announced))
-    if put_off:
-        await connection.execute(PUT_OFF_ANNOUNCEMENTS, list(put_off.keys()), list(put_off.values()))
-
-
 COUNT_OPEN = """
 select count(*) as deliveries, min(due_at) as oldest
   from (select due_at from deliveries where finished_at is null order by next_attempt_at limit $1) as counted
@@ -297,17 +248,3 @@ async def count_open(connection: Connection, up_to: int) -> tuple[int, datetime 
     """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
     row = await connection.fetchrow(COUNT_OPEN, up_to)
     return (row["deliveries"], row["oldest"]) if row else (0, None)
-
-
-DELETE_FINISHED = """
-delete from deliveries where id in (
-    select id from deliveries d
-     where status in ('COMPLETED', 'FAILED') and finished_at < now() - $1::interval
-       and not exists (select from delivery_announcements a where a.delivery_id = d.id)
-     order by finished_at limit $2 for update skip locked)
-"""
-
-
-async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """How many are gone, with their attempts. Small batches: each is a short transaction."""
-    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])

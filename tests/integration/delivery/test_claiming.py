@@ -19,10 +19,10 @@ from delivery.store import (
     Room,
     claim_oldest,
     claim_round,
-    delete_finished,
     record,
     seconds_until_next,
 )
+from delivery.store_ended import delete_finished
 from tests.support.deliveries import insert_rows
 from tests.support.stores import Site
 

@@ -206,10 +206,8 @@ async def test_duplicates_in_one_batch_and_across_batches_are_dropped(
         assert sorted(receiver.keys.values()) == [1, 1, 1]
 
 
-async def test_what_cannot_be_understood_is_parked_and_its_neighbours_are_not(
-    site: Site, app: Application, database: Any
-) -> None:
-    async with a_receiver() as receiver:
+async def test_what_cannot_be_understood_is_parked_and_its_neighbours_are_not(site: Site, database: Any) -> None:
+    async with an_application(site, listen_to=None) as app, a_receiver() as receiver:
         bad = a_due("bad", receiver.url) | {"sequence": "first"}
         await publish_due(app, b"{not json", a_due("tea", receiver.url), bad, a_due("pot", receiver.url))
         async with running_delivery(site):
@@ -220,7 +218,7 @@ async def test_what_cannot_be_understood_is_parked_and_its_neighbours_are_not(
             assert reasons[1].startswith("sequence: ")
             assert {message.headers["duebell-parked-by"] for message in parked} == {"delivery"}
             await all_end(database, 2)
-    assert await app.count(site.names.deliveries) == 0
+        assert await app.count(site.names.deliveries) == 0
 
 
 async def test_a_row_that_the_database_refuses_is_parked_alone(site: Site, app: Application, database: Any) -> None:
