@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from consumer.commands import Cancel, Command, Refused, Schedule
+from consumer.commands import Cancel, Command, Refused
+from consumer.schedules import Schedule
 from shared.job_states import JobStatus
 from shared.messages import Outcome
 
@@ -41,6 +42,7 @@ class Answer:
     next_run_at: datetime | None = None
     errors: tuple[str, ...] = ()
     changed: bool = False  # this very command changed the job
+    schedule: Schedule | None = None  # what was accepted
     parked: bool = False
 
 
@@ -89,9 +91,9 @@ def _answer_request(position: int, request: Schedule, change: Change, job: Store
     came_before_cancel = change.cancelled_by is None or position < change.cancelled_by
     if job.applied and came_before_cancel and change.schedule is request:
         if job.created:
-            return Answer(request.id, Outcome.ACCEPTED, request.next_run_at, changed=True)
+            return Answer(request.id, Outcome.ACCEPTED, request.next_run_at, changed=True, schedule=request)
         if change.cancelled_by is None or request.revision > job.revision:
-            return Answer(request.id, Outcome.RESCHEDULED, request.next_run_at, changed=True)
+            return Answer(request.id, Outcome.RESCHEDULED, request.next_run_at, changed=True, schedule=request)
     match job.status:
         case JobStatus.CANCELLED:
             # The cancel overtook its request: nothing is wrong, and nothing will ring.

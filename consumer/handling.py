@@ -12,6 +12,7 @@ import orjson
 from consumer.commands import Command, RawCommand, read_command
 from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
+from consumer.schedules import upcoming
 from consumer.store import apply_changes, database_now
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
@@ -112,6 +113,7 @@ def _reply_to(message: Received, given: Answer) -> Outgoing:
         "id": given.id,
         "outcome": given.outcome,
         "next_run_at": format_instant(given.next_run_at) if given.next_run_at else None,
+        "upcoming": [format_instant(instant) for instant in upcoming(given.schedule)] if given.schedule else [],
         "errors": given.errors,
     }
     return Outgoing(

@@ -12,7 +12,7 @@ from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.retention import Retention
 from producer.settings import ProducerSettings
-from producer.store import BACKLOG, FRESH, REFUSED, count_overdue
+from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
 from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
@@ -36,7 +36,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1}
     pool_size = sum(workers.values()) + 2  # and one each for retention and the readiness check
     async with (
-        open_pool(settings.database_url, "duebell-producer", pool_size) as pool,
+        open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         broker.connected(),
         serve_health(settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [broker])),
         AsyncExitStack() as publishers,

@@ -54,6 +54,7 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
 
 
 async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
+    await intake.broker.redeclare()  # the queue may be what was lost
     async with (
         intake.broker.open_channel(prefetch=2 * intake.batch_size) as channel,
         Inbox.consuming(channel, intake.queue) as inbox,

@@ -6,12 +6,12 @@ state to reason about, and an outage is one log line per try.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
-from aiormq.exceptions import AMQPError
+from aiormq.exceptions import AMQPError, ChannelInvalidStateError
 from yarl import URL
 
 from shared.backoff import Backoff
@@ -24,9 +24,8 @@ CHANNEL_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
 
-# What a lost or stalled broker surfaces as. RuntimeError: "connection was not opened" and its kin, which aiormq raises
-# bare. (A bare CancelledError can come out of a publish too; shared.publishing deals with it.)
-BROKER_TROUBLE = (AMQPError, OSError, TimeoutError, RuntimeError)
+# What a lost or stalled broker surfaces as. (A publish can also raise a bare CancelledError: see shared.publishing.)
+BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
 class Broker:
@@ -77,12 +76,14 @@ class Broker:
         connection = self._connection
         if connection is None:
             raise ConnectionError("the broker connection was lost")
-        channel = connection.channel(publisher_confirms=True, on_return_raises=True)
+        with _runtime_errors_as_lost():
+            channel = connection.channel(publisher_confirms=True, on_return_raises=True)
         try:
-            async with asyncio.timeout(CHANNEL_TIMEOUT):
-                await channel.initialize()
-                if prefetch is not None:
-                    await channel.set_qos(prefetch_count=prefetch)
+            with _runtime_errors_as_lost():
+                async with asyncio.timeout(CHANNEL_TIMEOUT):
+                    await channel.initialize()
+                    if prefetch is not None:
+                        await channel.set_qos(prefetch_count=prefetch)
             yield channel
         finally:
             await close_quietly(channel)
@@ -98,7 +99,7 @@ class Broker:
             try:
                 await self._connect_until_lost(backoff)
                 problem = "the connection was closed"
-            except BROKER_TROUBLE as error:
+            except (*BROKER_TROUBLE, RuntimeError) as error:
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
             except asyncio.CancelledError:
                 if (task := asyncio.current_task()) and task.cancelling():
@@ -133,12 +134,21 @@ class Broker:
             await close_quietly(connection)
 
 
+@contextmanager
+def _runtime_errors_as_lost() -> Iterator[None]:
+    """What aio-pika and aiormq raise, bare, for a connection that has just been closed."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionError(str(error)) from error
+
+
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
     """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
-    except BROKER_TROUBLE:
+    except (*BROKER_TROUBLE, RuntimeError):
         pass
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) and task.cancelling():

@@ -41,7 +41,7 @@ CONNECT_TROUBLE = (*PASSING_TROUBLE, asyncpg.InvalidAuthorizationSpecificationEr
 
 
 @asynccontextmanager
-async def open_pool(url: str, application: str, size: int) -> AsyncIterator[Pool]:
+async def open_pool(url: str, application: str, size: int, **session: str) -> AsyncIterator[Pool]:
     """Connects lazily: an unreachable database is the business of whoever acquires first."""
     pool = asyncpg.create_pool(
         url,
@@ -51,8 +51,11 @@ async def open_pool(url: str, application: str, size: int) -> AsyncIterator[Pool
         command_timeout=STATEMENT_TIMEOUT,
         server_settings={
             "application_name": application,
+            # What we acknowledge must survive a crash, whatever this server's default is.
+            "synchronous_commit": "on",
             "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
             "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
+            **session,
         },
     )
     async with pool:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, exposition
 
 from shared.broker import Broker
 from shared.database import Pool, schema_is_current
+from shared.lifecycle import CannotStart
 
 CHECK_TIMEOUT = 3.0
 
@@ -47,7 +48,7 @@ async def serve_health(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise SystemExit(f"METRICS_PORT: cannot listen on {host}:{port}: {error.strerror}") from None
+            raise CannotStart(f"METRICS_PORT: cannot listen on {host}:{port}: {error.strerror}") from None
         yield
     finally:
         await runner.cleanup()

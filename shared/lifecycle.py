@@ -10,6 +10,10 @@ from typing import Any
 from shared.logs import get_log
 
 
+class CannotStart(Exception):
+    """Something that only an operator can mend, said in one line."""
+
+
 class Stop:
     """Set once, by a signal or by a test."""
 
@@ -73,7 +77,11 @@ async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds:
         worker.cancel()
         await asyncio.wait({worker}, timeout=5.0)
         return 1
-    if error := worker.exception():
+    error = worker.exception()
+    if isinstance(error, CannotStart):
+        log.error("cannot_start", problem=str(error))
+        return 1
+    if error is not None:
         log.error("died", error=" ".join(f"{type(error).__name__}: {error}".split()), exc_info=error)
         return 1
     log.info("stopped")

@@ -35,6 +35,7 @@ def configure_logs(service: str, level: str) -> Log:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for name in ("aio_pika", "aiormq"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # "socket.send() raised exception", once per write
     return get_log()
 
 

@@ -165,10 +165,10 @@ class ScheduleRequest(_Command):
         given = [name for name in ("at", "rrule", "cron", "every_seconds") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                f"exactly one of at, rrule, cron, every_seconds is needed; given: {', '.join(given) or 'none'}"
+                f"at: exactly one of at, rrule, cron, every_seconds is needed; given: {', '.join(given) or 'none'}"
             )
         if self.at is not None and self.start_at is not None:
-            raise ValueError("start_at goes with a rule, not with at")
+            raise ValueError("start_at: goes with a rule, not with at")
         return self
 
 
@@ -201,6 +201,7 @@ class ScheduleReply(BaseModel):
     id: str | None = Field(description="null if the command could not be read far enough to know it")
     outcome: Outcome
     next_run_at: datetime | None = None
+    upcoming: list[datetime] = Field(default_factory=list, description="the next three instants of what was accepted")
     errors: list[str] = Field(default_factory=list, description="each names its field first")
 
 

@@ -21,8 +21,11 @@ from aiormq.exceptions import ChannelClosed, DeliveryError, PublishError
 from pamqp.commands import Basic
 
 from shared.broker import BROKER_TROUBLE, Broker
+from shared.lifecycle import first_of
 
 PERSISTENT = 2
+# For publishes to learn why their channel was closed.
+LAST_WORDS = 0.1
 
 
 class Verdict(StrEnum):
@@ -74,9 +77,13 @@ class Publisher:
         # Tasks, not gather under a timeout: a stalled broker can surface as a CancelledError that nobody asked for,
         # which must stay inside its own publish.
         tasks = [asyncio.create_task(_publish_one(channel, message)) for message in messages]
+        closing = channel.closing
         try:
-            await asyncio.wait(tasks, timeout=timeout)
+            # aiormq leaves some publishes waiting for ever when their connection dies: the channel's end is theirs too.
+            await first_of(asyncio.wait(tasks), asyncio.wait({closing}), asyncio.sleep(timeout))
+            await asyncio.wait(tasks, timeout=LAST_WORDS)
         finally:
+            closing.cancel()  # an observer of our own: it would stay with the channel for good
             unfinished = [task for task in tasks if not task.done()]
             for task in unfinished:
                 task.cancel()
@@ -85,7 +92,7 @@ class Publisher:
         verdicts = [_verdict_of(task) for task in tasks]
         if any(verdict in {Verdict.UNKNOWN, Verdict.CLOSED} for verdict in verdicts):
             await self._retire()
-        if Verdict.CLOSED in verdicts:
+        if Verdict.CLOSED in verdicts or Verdict.RETURNED in verdicts:
             await self._heal_topology()
         return verdicts
 
@@ -96,7 +103,7 @@ class Publisher:
         return cast("UnderlayChannel", await self._channel.get_underlay_channel())
 
     async def _heal_topology(self) -> None:
-        # The usual reason for a closed channel is an exchange that somebody deleted.
+        # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
         with suppress(*BROKER_TROUBLE):
             await self._broker.redeclare()
 

@@ -8,11 +8,14 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stack import processes
 from stack.errors import DirectoryInUseError
 
+STACK = Path(__file__).parent.parent / ".stack"
 LOCK = "lock"
 RECORDS = "children"
 ELSEWHERE = "elsewhere"
@@ -77,3 +80,26 @@ def clean_up_after_the_dead(root: Path) -> None:
             claim(lock.parent).release()
         except DirectoryInUseError:
             continue
+
+
+@contextmanager
+def run_directory(name: str, root: Path = STACK) -> Iterator[Path]:
+    """A directory for one run of `make demo` or `make test`: the first free of name, name-2, name-3 …
+
+    So several runs in one clone do not get into each other's way. What killed runs left is cleaned up first."""
+    clean_up_after_the_dead(root)
+    claimed = _claim_first_free(name, root)
+    try:
+        yield claimed.path
+    finally:
+        claimed.empty()
+        claimed.release()
+
+
+def _claim_first_free(name: str, root: Path) -> Claim:
+    for suffix in ("", *(f"-{number}" for number in range(2, 10))):
+        try:
+            return claim(root / f"{name}{suffix}")
+        except DirectoryInUseError:
+            continue
+    raise DirectoryInUseError(f"{root}/{name} and its neighbours are all in use")

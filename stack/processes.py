@@ -54,7 +54,10 @@ class Child:
         """Whether it still runs. Does not reap it, so that its id cannot pass to a stranger before `stop`."""
         if self._popen.returncode is not None:
             return False
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:  # another thread has just reaped it
+            return False
 
     def wait(self, seconds: float) -> bool:
         """Whether it ended by itself within so many seconds."""

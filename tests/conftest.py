@@ -1,18 +1,18 @@
 """Fixtures for everything that needs real stores. Unit tests use none of them, and start nothing."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
 
+from stack.directory import run_directory
 from tests.support.application import Application, an_application
 from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores
 
 
 @pytest.fixture(scope="session")
 def stores() -> Iterator[Stores]:
-    with running_stores(Path(".stack/test")) as started:
+    with run_directory("test") as directory, running_stores(directory) as started:
         make_template_now(started)
         yield started
 

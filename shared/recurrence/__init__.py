@@ -15,7 +15,7 @@ from shared.recurrence.ical import dtstart_in
 from shared.recurrence.preview import occurrences
 from shared.recurrence.rule import Occurrence, Rule
 from shared.recurrence.spec import RuleSpec
-from shared.recurrence.zones import resolve_local
+from shared.recurrence.zones import load_zone, resolve_local
 
 __all__ = [
     "BadRule",
@@ -24,6 +24,7 @@ __all__ = [
     "RuleSpec",
     "compile_rule",
     "dtstart_in",
+    "load_zone",
     "occurrences",
     "resolve_local",
 ]

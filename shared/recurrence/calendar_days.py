@@ -1,8 +1,8 @@
 """The days of a month or of a year that a rule names, expanded by python-dateutil, once for each kind.
 
-As to its days, a month is one of 28 kinds (its length and the weekday it begins with) and a year one of 21 (whether it
-is a leap year, its first weekday, and, for week numbers, whether the year before was one). So dateutil never walks:
-it expands a single period, and a rule that is old, sparse or impossible costs no more than a young and busy one.
+As to its days, a month is one of 28 kinds (its length and the weekday it begins with), and so is a year (its first
+weekday, and whether it, the one before or the one after is a leap year, for the week numbers). So dateutil never
+walks: it expands a single period, and a rule that is old, sparse or impossible costs no more than a young and busy one.
 """
 
 from calendar import isleap, monthrange
@@ -15,10 +15,13 @@ from dateutil.rrule import MONTHLY, YEARLY, rrule, weekdays  # type: ignore[impo
 
 from shared.recurrence.parts import DayParts
 from shared.recurrence.skip import month_substitutes, year_substitutes
+from shared.recurrence.weeks import days_in_weeks
 
 # An interval so long that dateutil finds no second period before its calendar ends: it stops after the first.
 ONE_YEAR_ONLY = 9_999
 ONE_MONTH_ONLY = 12 * ONE_YEAR_ONLY
+
+YearKind = tuple[int, bool, bool, bool]
 
 
 def days_of_month(parts: DayParts, year: int, month: int) -> tuple[int, ...]:
@@ -30,7 +33,7 @@ def days_of_month(parts: DayParts, year: int, month: int) -> tuple[int, ...]:
 
 def days_of_year(parts: DayParts, year: int) -> tuple[int, ...]:
     """The days, counted from 0 at the first of January, with the neighbours as above."""
-    return expand_year(parts, date(year, 1, 1).weekday(), isleap(year), isleap(year - 1))
+    return expand_year(parts, kind_of(year))
 
 
 @lru_cache(maxsize=4096)
@@ -42,16 +45,17 @@ def expand_month(parts: DayParts, weekday: int, length: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def expand_year(parts: DayParts, weekday: int, leap: bool, after_leap: bool) -> tuple[int, ...]:
-    begin = datetime(years_by_kind()[weekday, leap, after_leap], 1, 1, tzinfo=UTC)
+def expand_year(parts: DayParts, kind: YearKind) -> tuple[int, ...]:
+    begin = datetime(years_by_kind()[kind], 1, 1, tzinfo=UTC)
     days = {(found - begin).days for found in expand(YEARLY, begin, ONE_YEAR_ONLY, parts, parts.month)}
+    if parts.week_number:
+        days &= days_in_weeks(parts.week_number, parts.week_start, begin.year)
     return tuple(sorted(days | year_substitutes(parts, begin.date())))
 
 
 def expand(freq: int, begin: datetime, interval: int, parts: DayParts, months: tuple[int, ...]) -> Iterator[datetime]:
     by = {
         "bymonth": months,
-        "byweekno": parts.week_number,
         "byyearday": parts.year_day,
         "bymonthday": parts.month_day,
     }
@@ -76,5 +80,9 @@ def months_by_kind() -> dict[tuple[int, int], tuple[int, int]]:
 
 
 @lru_cache(maxsize=1)
-def years_by_kind() -> dict[tuple[int, bool, bool], int]:
-    return {(date(year, 1, 1).weekday(), isleap(year), isleap(year - 1)): year for year in range(2000, 2028)}
+def years_by_kind() -> dict[YearKind, int]:
+    return {kind_of(year): year for year in range(2000, 2028)}
+
+
+def kind_of(year: int) -> YearKind:
+    return date(year, 1, 1).weekday(), isleap(year - 1), isleap(year), isleap(year + 1)

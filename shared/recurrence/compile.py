@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import get_args
 
 from shared.recurrence.bad_rule import BadRule
-from shared.recurrence.cron import CronPattern
+from shared.recurrence.calendar_days import days_of_month
+from shared.recurrence.cron import read_cron
 from shared.recurrence.dates import excluded_dates, extra_dates, last_at, last_wall
 from shared.recurrence.ical import read_text
 from shared.recurrence.interval import IntervalRule
@@ -24,7 +25,11 @@ from shared.recurrence.ticks import UNITS, Ticks
 from shared.recurrence.zones import Clock
 
 LONGEST_INTERVAL = 300 * 366 * DAY
-PERIODS: dict[str, Callable[[DayParts], Periods]] = {"WEEKLY": Weeks, "MONTHLY": Months, "YEARLY": Years}
+PERIODS: dict[str, Callable[[DayParts], Periods]] = {
+    "WEEKLY": Weeks,
+    "MONTHLY": lambda parts: Months(partial(days_of_month, parts)),
+    "YEARLY": Years,
+}
 
 
 def compile_rule(spec: RuleSpec) -> Rule:
@@ -38,10 +43,7 @@ def compiled(spec: RuleSpec) -> Rule:
     if spec.every_seconds is not None:
         return interval_rule(spec, spec.every_seconds)
     if spec.cron is not None:
-        start = start_from_text(spec.start_at, spec.timezone)
-        pattern = CronPattern(spec.cron)
-        clock = clock_for(spec, start, short=pattern.shorter_than_a_day())
-        return CalendarRule("cron", (Series(pattern, clock, start.at),))
+        return cron_rule(spec, spec.cron)
     return text_rule(spec, spec.rrule or "")
 
 
@@ -61,6 +63,15 @@ def interval_rule(spec: RuleSpec, seconds: int) -> Rule:
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= LONGEST_INTERVAL:
         raise BadRule("every_seconds", f"every_seconds: {seconds!r} is not between 1 and {LONGEST_INTERVAL}")
     return IntervalRule(start_from_text(spec.start_at, spec.timezone).instant, timedelta(seconds=seconds))
+
+
+def cron_rule(spec: RuleSpec, source: str) -> Rule:
+    start = start_from_text(spec.start_at, spec.timezone)
+    cron = read_cron(source)
+    grid = PeriodGrid(Months(cron.days_of_month), start.wall // DAY, 1)
+    pattern = TimesOnDays(DaysOfPeriods(grid), cron.times)
+    clock = clock_for(spec, start, short=cron.shorter_than_a_day())
+    return CalendarRule("cron", (Series(pattern, clock, start.at),))
 
 
 def text_rule(spec: RuleSpec, source: str) -> Rule:
@@ -86,9 +97,8 @@ def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
         pattern_of(parts, start),
         clock_for(spec, start, short=short),
         start.at,
-        last_at=last_at(parts.until, start.zone),
-        # On the elapsed line the instant alone decides; elsewhere the clock must not show more than UNTIL.
-        last_wall=None if short else last_wall(parts.until),
+        last_at(parts.until, start.zone),
+        walls=(None, None) if short else (start.wall, last_wall(parts.until)),
     )
 
 

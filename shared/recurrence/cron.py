@@ -1,13 +1,17 @@
-"""cron: five fields and the @names, matched on the wall clock by cronsim, at gaps and folds by our own rules."""
+"""cron: five fields and the @names. cronsim reads them and says which days match; the rest is as for any other rule.
 
-from copy import copy
-from datetime import timedelta
+The days of a month depend on its length and first weekday alone, so each kind of month is matched once. cronsim's own
+walk is not used: it has its own idea of gaps and folds, steps hour by hour, and gives up after fifty years.
+"""
+
+from calendar import monthrange
+from datetime import date
+from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
 from shared.recurrence.bad_rule import BadRule
-from shared.recurrence.seconds import EPOCH, NEVER, wall_of
-from shared.recurrence.work import Work
+from shared.recurrence.seconds import EPOCH
 
 MAX_TEXT = 500
 NAMES = {
@@ -22,44 +26,45 @@ NAMES = {
 FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 
 
-class CronPattern:
-    """The wall times of a cron expression. It has no memory: every search begins with a fresh copy."""
+class Cron:
+    """The days and times of a cron expression."""
 
-    __slots__ = ("matcher",)
+    __slots__ = ("days_by_kind", "matcher", "times")
 
-    def __init__(self, text: str) -> None:
-        self.matcher = read_cron(text)
+    def __init__(self, matcher: CronSim) -> None:
+        self.matcher = matcher
+        self.times = tuple(sorted(hour * 3600 + minute * 60 for hour in matcher.hours for minute in matcher.minutes))
+        self.days_by_kind: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def shorter_than_a_day(self) -> bool:
         """As Debian's cron sees it: a star in the minute or the hour is an interval, anything else a time of day."""
         minute, hour = self.matcher.parts[1:3]
         return minute.startswith("*") or hour.startswith("*") or len(self.matcher.hours) == 24
 
-    def seek(self, low: int, high: int, offset: int, work: Work) -> int:
-        work.spend()
-        search = copy(self.matcher)
-        # Marked as UTC, for which cronsim has no rules of its own about gaps and folds.
-        search.dt = EPOCH + timedelta(seconds=low - 1)
-        try:
-            return wall_of(next(search))
-        except StopIteration:
-            # Nothing for fifty years.
-            return NEVER
+    def days_of_month(self, year: int, month: int) -> tuple[int, ...]:
+        """The days that match, counted from 0 at the first."""
+        if month not in self.matcher.months:
+            return ()
+        kind = monthrange(year, month)
+        days = self.days_by_kind.get(kind)
+        if days is None:
+            matches = (day for day in range(kind[1]) if self.matcher.match_day(date(year, month, day + 1)))
+            days = self.days_by_kind[kind] = tuple(matches)
+        return days
 
 
-def read_cron(text: str) -> CronSim:
+@lru_cache(maxsize=512)
+def read_cron(text: str) -> Cron:
     expression = NAMES.get(text.strip().lower(), text.strip()) if len(text) <= MAX_TEXT else ""
     if expression.startswith("@"):
         raise BadRule("cron", f"cron: {expression[:40]} is not one of {', '.join(NAMES)}")
     fields = expression.upper().split()
     if len(fields) != len(FIELDS):
-        raise BadRule(
-            "cron", f"cron: expected five fields ({', '.join(FIELDS)}) of at most {MAX_TEXT} characters in all"
-        )
+        raise BadRule("cron", f"cron: expected the five fields {', '.join(FIELDS)}, at most {MAX_TEXT} characters")
     # Sunday ends the week as well as it begins it: FRI-SUN is 5-7.
     fields[4] = fields[4].replace("-SUN", "-7")
     try:
-        return CronSim(" ".join(fields), EPOCH)
+        return Cron(CronSim(" ".join(fields), EPOCH))
     except CronSimError:
         raise BadRule("cron", blame(fields)) from None
 

@@ -5,10 +5,12 @@ cost the same in its tenth year: INTERVAL, WKST and BYSETPOS look at whole perio
 """
 
 from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Protocol
 
-from shared.recurrence.calendar_days import days_of_month, days_of_year
+from shared.recurrence.calendar_days import days_of_year
 from shared.recurrence.parts import DayParts
 from shared.recurrence.seconds import LAST_YEAR, date_of, day_number
 from shared.recurrence.work import Work
@@ -52,10 +54,10 @@ class Weeks:
 
 
 class Months:
-    __slots__ = ("parts",)
+    __slots__ = ("days_of",)
 
-    def __init__(self, parts: DayParts) -> None:
-        self.parts = parts
+    def __init__(self, days_of: Callable[[int, int], tuple[int, ...]]) -> None:
+        self.days_of = days_of
 
     def number_of(self, day: int) -> int:
         found = date_of(day)
@@ -65,7 +67,7 @@ class Months:
         return day_number(date(number // 12, number % 12 + 1, 1))
 
     def days_in(self, number: int) -> tuple[int, ...]:
-        return days_of_month(self.parts, number // 12, number % 12 + 1)
+        return self.days_of(number // 12, number % 12 + 1)
 
 
 class Years:
@@ -127,7 +129,8 @@ class EveryDays:
     __slots__ = ("interval", "parts", "start_day")
 
     def __init__(self, parts: DayParts, start_day: int, interval: int = 1) -> None:
-        self.parts = parts if parts.limits() else None
+        # Here days only limit: none is ever missing that SKIP could replace.
+        self.parts = replace(parts, skip="OMIT") if parts.limits() else None
         self.start_day, self.interval = start_day, interval
 
     def next_day(self, day: int, work: Work) -> int | None:

@@ -4,14 +4,15 @@ from datetime import datetime
 
 from shared.recurrence.rule import Occurrence, Rule
 
-CALLS = 10
+CALLS = 4
+"""How often a rule with COUNT is asked to count on towards the moment before the preview is given up."""
 
 
 def occurrences(rule: Rule, after: datetime, limit: int, since: Occurrence | None = None) -> list[datetime]:
     """Up to `limit` instants strictly after `after`.
 
-    A rule with COUNT is counted from `since`, an occurrence already known, or from its first; one that is more than
-    some twenty thousand occurrences behind `after` gives an empty list rather than hold up its caller.
+    A rule with COUNT is counted from `since`, an occurrence already known, or from its first; if that is some thousands
+    of occurrences before `after`, the list is empty rather than the caller held up.
     """
     current = since or rule.first()
     for _ in range(CALLS):

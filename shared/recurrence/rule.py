@@ -14,7 +14,7 @@ from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
 from shared.recurrence.series import Hit, Series
 from shared.recurrence.work import STEPS, OutOfWork, Work
 
-WALK = 2_000
+WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
 
 
@@ -51,6 +51,8 @@ class Excluded:
     days: frozenset[int] = frozenset()
 
     def covers(self, hit: Hit) -> bool:
+        if not (self.instants or self.walls or self.days):
+            return False
         return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
 
 
@@ -110,7 +112,7 @@ class CalendarRule:
 
     def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
         """The first ring in [at, stop), `index` being the number reached before it."""
-        extra = self.extra_from(at, stop)
+        extra = self.extra_from(at, stop) if self.extra else None
         while True:
             hit = self.hit_from(at, stop, work) if self.count is None or index < self.count else None
             if extra is not None and (hit is None or extra < hit.at):
@@ -126,6 +128,8 @@ class CalendarRule:
                 at = max(at, min(hit.span_end, hit.at + DAY - hit.walls[0] % DAY))
 
     def hit_from(self, at: int, stop: int, work: Work) -> Hit | None:
+        if len(self.series) == 1:
+            return self.series[0].next_from(at, stop, work)
         hits = [hit for hit in (series.next_from(at, stop, work) for series in self.series) if hit is not None]
         return min(hits, key=lambda hit: hit.at) if hits else None
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from shared.recurrence.patterns import Pattern
-from shared.recurrence.seconds import DAY, END
+from shared.recurrence.seconds import BEGIN, DAY, END, NEVER
 from shared.recurrence.work import Work
 from shared.recurrence.zones import Clock
 
@@ -22,16 +22,26 @@ class Hit(NamedTuple):
 
 
 class Series:
-    """One RRULE, or one cron expression, in its zone, from its start to its end."""
+    """One RRULE, or one cron expression, in its zone, from its start to its end.
 
-    __slots__ = ("clock", "last_wall", "pattern", "start", "stop")
+    Both are instants; a rule that lives on the wall clock has them in wall time as well, which says more in a fold.
+    """
+
+    __slots__ = ("clock", "first_wall", "pattern", "start", "stop", "stop_wall")
 
     def __init__(
-        self, pattern: Pattern, clock: Clock, start: int, *, last_at: int | None = None, last_wall: int | None = None
+        self,
+        pattern: Pattern,
+        clock: Clock,
+        start: int,
+        last_at: int | None = None,
+        walls: tuple[int | None, int | None] = (None, None),
     ) -> None:
         self.pattern, self.clock, self.start = pattern, clock, start
         self.stop = END if last_at is None else min(END, last_at + 1)
-        self.last_wall = last_wall
+        first_wall, last_wall = walls
+        self.first_wall = BEGIN - DAY if first_wall is None else first_wall
+        self.stop_wall = NEVER if last_wall is None else last_wall + 1
 
     def next_from(self, at: int, stop: int, work: Work) -> Hit | None:
         """The first ring in [at, stop)."""
@@ -43,10 +53,7 @@ class Series:
             span = self.clock.span_at(at)
             nearest, resume = None, None
             for offset in span.offsets:
-                high = span.end + offset
-                if self.last_wall is not None:
-                    high = min(high, self.last_wall + 1)
-                low = at + offset
+                low, high = max(at + offset, self.first_wall), min(span.end + offset, self.stop_wall)
                 wall = self.pattern.seek(low, high, offset, work) if low < high else high
                 if wall < high:
                     nearest = closer(nearest, Hit(wall - offset, (wall,), span.end))

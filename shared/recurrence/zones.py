@@ -68,12 +68,20 @@ class Span(NamedTuple):
 class Clock:
     """A zone's wall clock together with what a rule does at its gaps and folds."""
 
-    __slots__ = ("fold", "gap", "zone")
+    __slots__ = ("fold", "gap", "latest", "zone")
 
     def __init__(self, zone: ZoneInfo, gap: Gap, fold: Fold) -> None:
         self.zone, self.gap, self.fold = zone, gap, fold
+        self.latest = Span(0, 0, (), goes_back=False)
 
     def span_at(self, at: int) -> Span:
+        # Rings come in order, so the span of the last answer is mostly the one wanted.
+        span = self.latest
+        if not span.begin <= at < span.end:
+            span = self.latest = self.find_span(at)
+        return span
+
+    def find_span(self, at: int) -> Span:
         for span in spans_in(self.zone, datetime.fromtimestamp(at, UTC).year, self.gap, self.fold):
             if at < span.end:
                 return span

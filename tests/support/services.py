@@ -28,14 +28,14 @@ ROOT = Path(__file__).parents[2]
 
 @asynccontextmanager
 async def running_consumer(site: Site, **overrides: Any) -> AsyncIterator[None]:
-    settings = ConsumerSettings(**_common(site), **overrides)
+    settings = ConsumerSettings(**{**_common(site), **overrides})
     async with _running(lambda stop: consume(settings, stop)):
         yield
 
 
 @asynccontextmanager
 async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
-    settings = ProducerSettings(**_common(site), **overrides)
+    settings = ProducerSettings(**{**_common(site), **overrides})
     async with _running(lambda stop: produce(settings, stop)):
         yield
 

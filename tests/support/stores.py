@@ -21,6 +21,7 @@ from shared.migrate import migrate
 from shared.topology import Names
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
+from stack.stores import stores as started_stores
 
 TEMPLATE = "duebell_template"
 
@@ -64,8 +65,8 @@ def running_stores(directory: Path) -> Iterator[Stores]:
         case "given":
             yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
         case _:
-            with Postgres(directory, fsync=False) as started_postgres, RabbitMQ(directory) as started_rabbitmq:
-                yield Stores(started_postgres.url, started_rabbitmq.url, started_postgres, started_rabbitmq)
+            with started_stores(directory, fsync=False) as (postgres, rabbitmq):
+                yield Stores(postgres.url, rabbitmq.url, postgres, rabbitmq)
 
 
 @contextmanager
@@ -98,15 +99,17 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
     name = f"test_{secrets.token_hex(6)}"
     async with _admin(stores) as admin:
         await admin.execute(f"create database {name} template {TEMPLATE}")
-        site = Site(stores.database(name), stores.amqp_url, f"{name}.")
-        try:
-            yield site
-        finally:
+    site = Site(stores.database(name), stores.amqp_url, f"{name}.")
+    try:
+        yield site
+    finally:
+        # A connection of its own: the test may have restarted the server.
+        async with _admin(stores) as admin:
             await admin.execute(f"drop database if exists {name} with (force)")
-            await _remove_topology(site)
+        await remove_topology(site)
 
 
-async def _remove_topology(site: Site) -> None:
+async def remove_topology(site: Site) -> None:
     names = site.names
     async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
         for queue in (names.inbox, names.deliveries, names.unrouted, names.parked):

@@ -1,0 +1,45 @@
+# Everything a developer runs. Needs sh and make; the rest is set up on the way.
+
+PY := .venv/bin/python
+UV := .stack/uv/bin/uv
+COMPILE := $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	--python-version 3.11 pyproject.toml
+CODE := $(wildcard consumer producer delivery shared stack examples bench tests)
+
+.PHONY: help setup demo up test lint types lock
+
+help: ## what there is to run
+	@echo "make <target>:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
+
+setup: ## install what is missing: the virtual environment, and RabbitMQ (done by every other target, too)
+	@sh stack/setup.sh
+
+demo: setup ## the whole journey of a few jobs, once, on a stack of its own
+	@$(PY) -m stack.demo
+
+up: setup ## the whole stack on this machine, until Ctrl-C
+	@$(PY) -m stack.up
+
+test: setup lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
+	@echo "== tests"
+	@$(PY) -m pytest $(ARGS)
+
+lint: setup
+	@echo "== lint"
+	@.venv/bin/ruff check .
+	@echo "== format"
+	@.venv/bin/ruff format --check .
+	@echo "== import rules"
+	@.venv/bin/lint-imports
+	@echo "== compose file"
+	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+
+types: setup
+	@echo "== types"
+	@.venv/bin/mypy $(CODE)
+
+lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
+	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }
+	@$(COMPILE) $(ARGS) --output-file requirements.lock
+	@$(COMPILE) $(ARGS) --extra dev --output-file requirements-dev.lock

@@ -1,0 +1,132 @@
+"""`make demo`: the whole journey of a few jobs, once, on a private stack. Shows each step as it happens, then checks
+that what it showed is what should have happened; exits 0 if it is, and leaves nothing running either way.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.console import Console
+from rich.markup import escape
+
+from stack.directory import LOGS, run_directory
+from stack.errors import StackError
+from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Step, travel
+from stack.services import SERVICES, Ground, services
+from stack.stores import stores
+from stack.up import stop_on_signals
+
+COLOURS = {ONE_SHOT: "green", RECURRING: "cyan", CANCELLED: "magenta"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    text: str
+    passed: bool
+
+
+def main() -> int:
+    stop_on_signals()
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        checks = _run(console)
+    except (StackError, TimeoutError) as error:
+        console.print(f"\n[bold red]The demo could not run.[/] {escape(str(error) or 'A job did not finish in time.')}")
+        console.print("The logs are in .stack/demo/logs.")
+        return 1
+    except KeyboardInterrupt:
+        console.print("\nStopped. Nothing is left running.")
+        return 130
+    return _verdict(console, checks)
+
+
+def _run(console: Console) -> list[Check]:
+    console.print("\n[bold]Duebell[/] rings when it is time: three jobs, on a private Postgres and RabbitMQ.\n")
+    with ExitStack() as running:
+        directory = running.enter_context(run_directory("demo"))
+        with _timed(console, "Postgres and RabbitMQ started"):
+            postgres, rabbitmq = running.enter_context(stores(directory))
+        ground = Ground(postgres.url, rabbitmq.url, directory, directory / LOGS)
+        with _timed(console, f"schema migrated, {', '.join(SERVICES)} ready"):
+            running.enter_context(services(ground))
+        console.print("\n[dim]  seconds  job        seen in       what happened[/]")
+        journal = Journal(show=lambda step: _show(console, step))
+        asyncio.run(travel(postgres.url, rabbitmq.url, journal))
+        checks = judge(journal)
+        console.print()
+        for check in checks:
+            console.print(f"  [green]✓[/] {check.text}" if check.passed else f"  [bold red]✗ {check.text}[/]")
+        console.print()
+        with _timed(console, "everything stopped"):
+            running.close()
+    return checks
+
+
+def judge(journal: Journal) -> list[Check]:
+    """What must be true of every run."""
+    rings = {job: journal.events.get(job, []) for job in COLOURS}
+    outcomes = {job: [reply["outcome"] for reply in journal.replies.get(job, [])] for job in COLOURS}
+    pulse_at = journal.due_at[RECURRING]
+    every_ring = [event for events in rings.values() for event in events]
+    return [
+        Check(
+            "tea rang once, at the moment it was asked for, and is done",
+            _due(rings[ONE_SHOT]) == [journal.due_at[ONE_SHOT]] and journal.states[ONE_SHOT][-1] == "done",
+        ),
+        Check(
+            f"pulse rang {PULSES} times, a second apart, numbered in order, and is done",
+            _due(rings[RECURRING]) == [pulse_at + timedelta(seconds=n) for n in range(PULSES)]
+            and [event["sequence"] for event in rings[RECURRING]] == list(range(1, PULSES + 1))
+            and journal.states[RECURRING][-1] == "done",
+        ),
+        Check(
+            "doorbell was accepted, then cancelled, and never rang",
+            outcomes[CANCELLED] == ["accepted", "cancelled"]
+            and rings[CANCELLED] == []
+            and journal.states[CANCELLED][-1] == "cancelled",
+        ),
+        Check("nothing rang early", all(_instant(e["fired_at"]) >= _instant(e["due_at"]) for e in every_ring)),
+        Check(
+            "every ring carries a key of its own",
+            len({event["idempotency_key"] for event in every_ring}) == len(every_ring) == 1 + PULSES,
+        ),
+    ]
+
+
+def _due(events: Sequence[dict[str, str]]) -> list[datetime]:
+    return [_instant(event["due_at"]) for event in events]
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _show(console: Console, step: Step) -> None:
+    colour = COLOURS.get(step.job, "white")
+    console.print(f"  [dim]{step.seconds:7.3f}[/]  [{colour}]{step.job:<9}[/]  {step.where:<12}  {escape(step.text)}")
+
+
+@contextmanager
+def _timed(console: Console, text: str) -> Iterator[None]:
+    began = time.monotonic()
+    with console.status(f"  {text} …"):
+        yield
+    console.print(f"  [green]✓[/] {text} [dim]({time.monotonic() - began:.1f} s)[/]")
+
+
+def _verdict(console: Console, checks: Sequence[Check]) -> int:
+    failed = [check.text for check in checks if not check.passed]
+    if failed:
+        console.print(f"\n[bold red]Not as it should be:[/] {escape('; '.join(failed))}.")
+        console.print("The logs are in .stack/demo/logs.")
+        return 1
+    console.print("\n[bold]All true.[/] To keep a stack running and publish to it yourself: [bold]make up[/]\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

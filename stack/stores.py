@@ -1,0 +1,34 @@
+"""Postgres and RabbitMQ together, started at the same time."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from stack.postgres import Postgres
+from stack.rabbitmq import RabbitMQ
+
+
+@contextmanager
+def stores(
+    directory: Path, *, logs: Path | None = None, fsync: bool = True, plugins: tuple[str, ...] = ()
+) -> Iterator[tuple[Postgres, RabbitMQ]]:
+    """Both of them, below `directory`, until the block ends; `fsync=False` is for tests."""
+    postgres = Postgres(directory, logs=logs, fsync=fsync)
+    rabbitmq = RabbitMQ(directory, logs=logs, plugins=plugins)
+    try:
+        _start_together(postgres, rabbitmq)
+        yield postgres, rabbitmq
+    finally:
+        rabbitmq.close()
+        postgres.close()
+
+
+def _start_together(*parts: Postgres | RabbitMQ) -> None:
+    together = ThreadPoolExecutor(max_workers=len(parts))
+    try:
+        for start in [together.submit(part.start) for part in parts]:
+            start.result()
+    finally:
+        # After a failure or Ctrl-C, too, wait for both: nothing may be closed while it is still starting.
+        together.shutdown(wait=True)

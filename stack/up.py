@@ -1,0 +1,153 @@
+"""`make up`: the whole stack on this machine until Ctrl-C.
+
+Everything is fresh at each start: data lives under `.stack/up` and goes when the stack stops; logs stay in
+`.stack/logs`. While all parts are ready, and only then, `.stack/endpoints.json` says where they are. A part that ends
+unexpectedly ends the rest, with a word on what happened and a non-zero exit code."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from stack.directory import STACK, claim, clean_up_after_the_dead
+from stack.errors import DirectoryInUseError, StackError, last_lines
+from stack.services import SERVICES, Ground, services
+from stack.stores import stores
+
+ENDPOINTS = "endpoints.json"
+WATCH_SECONDS = 0.3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    stop_on_signals()
+    try:
+        run_until_interrupted(options.directory, options.services)
+    except KeyboardInterrupt:
+        print("\nStopped. Nothing is left running.")
+        return 0
+    except StackError as error:
+        print(f"duebell: {error}", file=sys.stderr)
+        return 1
+
+
+def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
+    """Start everything below `root` and watch over it; leaves only by an exception, with everything stopped."""
+    root = root.absolute()
+    logs = root / "logs"
+    with ExitStack() as running:
+        directory = running.enter_context(_only_one(root))
+        print("Starting Postgres and RabbitMQ …", flush=True)
+        postgres, rabbitmq = running.enter_context(stores(directory, logs=logs))
+        if names:
+            print(f"Migrating, and starting {' and '.join(names)} …", flush=True)
+        ground = Ground(postgres.url, rabbitmq.url, directory, logs)
+        started = running.enter_context(services(ground, names))
+        endpoints = {
+            "database_url": postgres.url,
+            "amqp_url": rabbitmq.url,
+            **{name: service.url for name, service in started.items()},
+        }
+        running.enter_context(_published(root / ENDPOINTS, endpoints))
+        print(_page(root, endpoints), flush=True)
+        watch({"Postgres": postgres, "RabbitMQ": rabbitmq, **started})
+
+
+class Part(Protocol):
+    """What can be watched."""
+
+    log: Path
+
+    def alive(self) -> bool: ...
+
+
+def watch(parts: Mapping[str, Part]) -> NoReturn:
+    """Raise as soon as one of the parts has ended."""
+    while True:
+        for name, part in parts.items():
+            if not part.alive():
+                raise StackError(
+                    f"{name} ended unexpectedly; stopping the rest. The end of {part.log}:\n{last_lines(part.log)}"
+                )
+        time.sleep(WATCH_SECONDS)
+
+
+@contextmanager
+def _only_one(root: Path) -> Iterator[Path]:
+    """The directory of the one stack that may be up here."""
+    clean_up_after_the_dead(root)
+    try:
+        claimed = claim(root / "up")
+    except DirectoryInUseError as in_use:
+        raise DirectoryInUseError(
+            f"a stack is already up here ({in_use}).\n  what to do: use it ({root}/{ENDPOINTS}), or stop it first"
+        ) from None
+    (root / ENDPOINTS).unlink(missing_ok=True)  # a killed run could not
+    try:
+        yield claimed.path
+    finally:
+        claimed.empty()
+        claimed.release()
+
+
+@contextmanager
+def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
+    """The file is there, complete, for as long as the block runs. It holds passwords, so it is the user's alone."""
+    draft = file.with_suffix(".tmp")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(endpoints, indent=2) + "\n")
+    draft.replace(file)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _page(root: Path, endpoints: Mapping[str, str]) -> str:
+    where = "\n".join(f"  {name:<13} {url}" for name, url in endpoints.items())
+    shown = Path(os.path.relpath(root))
+    return f"""
+Duebell is up.
+
+{where}
+
+  To schedule something, publish a ScheduleRequest to the exchange schedule.commands with the routing key
+  schedule.request, and listen on the exchange schedule.events:
+
+      {{"id": "hello-1", "at": "2030-01-01T09:00:00Z", "topic": "hello", "payload": {{"any": "JSON"}}}}
+
+  For programs, the same addresses are in {shown}/{ENDPOINTS}. Each service answers /metrics, /healthz and /readyz.
+  Logs are in {shown}/logs. Data is fresh at every start and goes when you stop.
+
+Ctrl-C stops everything.
+"""
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m stack.up", description="The whole stack on this machine.")
+    parser.add_argument("--directory", type=Path, default=STACK, help="where its files go (default: .stack)")
+    parser.add_argument(
+        "--services", nargs="*", default=SERVICES, help="which services to start; none of them: only the stores"
+    )
+    return parser.parse_args(arguments)
+
+
+def stop_on_signals() -> None:
+    """Whoever ends us politely means the same as Ctrl-C."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, interrupt)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Real processes that die, freeze and lose their stores: nothing is lost, and everything heals by itself."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from aiormq.exceptions import PublishError
+
+from tests.support.application import Application, an_application
+from tests.support.builders import a_request, in_seconds
+from tests.support.eventually import eventually
+from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
+from tests.support.services import service_process
+from tests.support.stores import Site, Stores
+
+GATE = 4242
+
+
+@asynccontextmanager
+async def held_back(site: Site, when: str) -> AsyncIterator[Any]:
+    """Whoever writes to jobs (`before update`, `before insert`) waits at a gate until the block ends: a place to stop a
+    process between two of its steps, without a seam in its code.
+    """
+    gatekeeper = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        await gatekeeper.execute(
+            f"""
+            create or replace function wait_at_gate() returns trigger language plpgsql as $$
+            begin
+                perform pg_advisory_xact_lock_shared({GATE});
+                return new;
+            end $$;
+            create or replace trigger gate {when} on jobs for each statement execute function wait_at_gate();
+            """
+        )
+        await gatekeeper.execute("select pg_advisory_lock($1)", GATE)
+        yield gatekeeper
+        await gatekeeper.execute("select pg_advisory_unlock($1)", GATE)
+    finally:
+        await gatekeeper.close(timeout=5)
+
+
+async def somebody_waits(gatekeeper: Any) -> bool:
+    return bool(await gatekeeper.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted"))
+
+
+async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_loses_nothing(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    await insert_due(database, 20)
+    async with held_back(site, "before update") as gatekeeper:
+        with service_process("producer", site.environment, tmp_path) as producer:
+            await app.hears(20)
+            await eventually(lambda: somebody_waits(gatekeeper))
+            producer.kill()
+    assert await database.fetchval("select count(*) from jobs where status = 'pending'") == 20, "nothing was settled"
+    with service_process("producer", site.environment, tmp_path):
+        await wait_until_none_pending(database)
+        await app.hears(40)
+    keys = Counter(event.content["idempotency_key"] for event in app.heard)
+    assert len(keys) == 20
+    assert set(keys.values()) == {2}, "the copies carry the same key"
+    assert {event.content["sequence"] for event in app.heard} == {1}
+
+
+async def test_a_consumer_killed_before_its_commit_loses_no_command(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    async with held_back(site, "before insert") as gatekeeper:
+        with service_process("consumer", site.environment, tmp_path) as consumer:
+            for number in range(50):
+                await app.send(a_request(id=f"job-{number}"))
+            await eventually(lambda: somebody_waits(gatekeeper))
+            consumer.kill()
+    assert await database.fetchval("select count(*) from jobs") == 0
+    with service_process("consumer", site.environment, tmp_path):
+
+        async def all_stored() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs") == 50)
+
+        await eventually(all_stored)
+
+
+@pytest.mark.parametrize("service", ["consumer", "producer"])
+async def test_sigterm_finishes_what_is_in_flight_and_exits_cleanly(
+    site: Site, app: Application, database: Any, tmp_path: Path, service: str
+) -> None:
+    """Stopped in the middle of the work: what it had begun is finished once, the rest is there for the next one."""
+    if service == "producer":
+        await insert_due(database, 5_000)
+    else:
+        await asyncio.gather(*(app.send(a_request(id=f"job-{n}", at=in_seconds(-1))) for n in range(3_000)))
+    with service_process(service, {**site.environment, "BATCH_SIZE": "50"}, tmp_path) as first:
+
+        async def under_way() -> bool:
+            done = "select count(*) from jobs" + (" where status = 'done'" if service == "producer" else "")
+            return bool(await database.fetchval(done) > 100)
+
+        await eventually(under_way)
+        assert first.terminate() == 0
+        assert first.said("stopped")
+        assert not first.said("abandoned")
+    with (
+        service_process("consumer", site.environment, tmp_path),
+        service_process("producer", site.environment, tmp_path),
+    ):
+        expected = 5_000 if service == "producer" else 3_000
+        await app.hears(expected, within=60)
+        await wait_until_none_pending(database)
+    rung = Counter(event.content["id"] for event in app.heard)
+    assert len(rung) == expected
+    assert set(rung.values()) == {1}, "an orderly stop makes no duplicates"
+
+
+async def test_a_restart_of_the_broker_in_mid_batch_loses_nothing(
+    stores: Stores, site: Site, database: Any, tmp_path: Path
+) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to restart")
+    kept = f"{site.prefix}kept"
+    async with an_application(site, listen_to=None) as app:
+        await app.binds(kept, "due.#", **{"x-queue-type": "quorum"})
+    with (
+        service_process("consumer", site.environment, tmp_path) as consumer,
+        service_process("producer", site.environment, tmp_path) as producer,
+    ):
+        await insert_due(database, 4_000)
+
+        async def under_way() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs where status = 'done'") > 500)
+
+        await eventually(under_way)
+        await asyncio.to_thread(stores.rabbitmq.kill)
+        await asyncio.to_thread(stores.rabbitmq.start)
+        await wait_until_none_pending(database, within=60)
+        async with an_application(site, listen_to=None) as app:
+            assert (await app.request(a_request(id="after")))["outcome"] == "accepted", "the consumer is back too"
+            ids = await _drain(app, kept)
+            await app.channel.queue_delete(kept)
+        assert set(ids) == {f"job-{number:06}" for number in range(1, 4_001)}
+        assert consumer.is_running
+        assert producer.is_running
+        assert "Traceback" not in consumer.log.read_text() + producer.log.read_text()
+
+
+async def _drain(app: Application, queue_name: str) -> list[str]:
+    queue = await app.channel.get_queue(queue_name)
+    ids = []
+    while message := await queue.get(no_ack=True, fail=False):
+        ids.append(json.loads(message.body)["id"])
+    return ids
+
+
+async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
+    stores: Stores, site: Site, app: Application, tmp_path: Path
+) -> None:
+    if stores.postgres is None:
+        pytest.skip("Postgres is not ours to restart")
+    with (
+        service_process("consumer", site.environment, tmp_path) as consumer,
+        service_process("producer", site.environment, tmp_path) as producer,
+    ):
+        sender = asyncio.gather(*(app.send(a_request(id=f"job-{n}", at=in_seconds(-1))) for n in range(3_000)))
+        await app.hears(200)
+        await asyncio.to_thread(stores.postgres.restart)
+        await sender
+
+        async def all_rung() -> bool:
+            assert len({event.content["id"] for event in app.heard}) == 3_000
+            return True
+
+        await eventually(all_rung, within=60)
+        database = await asyncpg.connect(site.database_url, timeout=10)
+        await wait_until_none_pending(database)
+        assert await database.fetchval("select count(*) from jobs where status = 'done'") == 3_000
+        await database.close(timeout=5)
+        assert consumer.is_running
+        assert producer.is_running
+        assert "Traceback" not in consumer.log.read_text() + producer.log.read_text()
+
+
+async def test_while_the_broker_blocks_publishers_no_row_is_held(
+    stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    """A memory alarm: nothing can be published, so nothing is claimed, and a cancel goes through at once."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to alarm")
+    timeout = {"PUBLISH_TIMEOUT_SECONDS": "1"}
+    with (
+        service_process("consumer", site.environment, tmp_path),
+        service_process("producer", {**site.environment, **timeout}, tmp_path),
+    ):
+        await app.request(a_request(id="doomed", at=in_seconds(3600)))
+        await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.00001")
+        try:
+            await insert_due(database, 100)
+
+            async def given_up() -> bool:
+                held = await database.fetchval(
+                    "select count(*) from pg_stat_activity where application_name = 'duebell-producer'"
+                    " and datname = current_database() and state like 'idle in transaction%'"
+                )
+                return bool(held == 0)
+
+            await eventually(given_up)
+            assert await database.fetchval("select count(*) from jobs where status = 'done'") == 0
+        finally:
+            await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.4")
+        await app.hears(100, within=40)
+        assert (await app.cancel("doomed"))["outcome"] == "cancelled"
+        assert {event.content["id"] for event in app.heard} == {f"job-{number:06}" for number in range(1, 101)}
+
+
+async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
+    stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    """The producer holds its rows while it publishes, but no longer than its deadline."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to freeze")
+    with service_process("producer", {**site.environment, "PUBLISH_TIMEOUT_SECONDS": "1"}, tmp_path) as producer:
+        await insert_due(database, 1, prefix="first-")
+        await app.hears(1)
+        stores.rabbitmq.pause()
+        try:
+            await insert_due(database, 10)
+
+            async def gave_up() -> bool:
+                return bool(producer.said("not_published"))
+
+            await eventually(gave_up)
+            # Whatever it tries from now on, it lets go within its deadline: the row can be had.
+            await database.execute("set lock_timeout = '15s'")
+            await database.execute(
+                "update jobs set status = 'cancelled', next_run_at = null, finished_at = now() where id = 'job-000001'"
+            )
+        finally:
+            stores.rabbitmq.resume()
+        await wait_until_none_pending(database, within=60)
+        assert (await read_job(database, "job-000001"))["status"] == "cancelled"
+
+
+async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_of_it(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    await insert_due(database, 30, prefix="day-old-", late=timedelta(days=1))
+    await insert_due(database, 12, prefix="hour-old-", late=timedelta(hours=1))
+    with service_process("producer", site.environment, tmp_path) as producer:
+        await app.hears(42)
+        await wait_until_none_pending(database)
+        [recovery] = producer.said("recovery")
+        assert recovery["overdue_jobs"] == 42
+        assert recovery["oldest_due_at"] < recovery["newest_due_at"]
+
+        async def all_said_late() -> bool:
+            return len(producer.said("fired_late")) == 42
+
+        await eventually(all_said_late)
+        late = producer.said("fired_late")
+        assert {line["idempotency_key"] for line in late} == {e.content["idempotency_key"] for e in app.heard}
+        assert max(line["late_seconds"] for line in late) > 86_000
+
+
+async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_path: Path) -> None:
+    await insert_due(database, 10_500, late=timedelta(hours=2))
+    with service_process("producer", site.environment, tmp_path) as producer:
+
+        async def said() -> bool:
+            return bool(producer.said("recovery"))
+
+        await eventually(said)
+        [recovery] = producer.said("recovery")
+        assert (recovery["overdue_jobs"], recovery["at_least"]) == (10_000, True)
+
+
+async def test_a_deleted_inbox_comes_back_with_its_consumer(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    with service_process("consumer", site.environment, tmp_path):
+        await app.request(a_request(id="before"))
+        await app.channel.queue_delete(site.names.inbox)
+
+        async def there_again() -> bool:
+            try:
+                await app.send(a_request(id="after"))
+            except PublishError:  # returned: the queue is not there yet
+                return False
+            return True
+
+        await eventually(there_again)
+        await wait_for_status(database, "after", "pending")

@@ -1,0 +1,203 @@
+"""Claims: shared between any number of producers, at a cost that does not grow, and never half-applied."""
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from producer.store import (
+    BACKLOG,
+    CLAIM_BACKLOG,
+    CLAIM_FRESH,
+    CLAIM_REFUSED,
+    FRESH,
+    NEXT_DUE,
+    NEXT_RETRY,
+    PLANNER,
+    claim_due,
+)
+from tests.support.application import Application
+from tests.support.builders import a_request
+from tests.support.eventually import eventually
+from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
+from tests.support.services import running_consumer, running_producer
+from tests.support.stores import Site
+
+
+async def test_ten_due_rows_and_three_claimers_at_once(site: Site, database: Any) -> None:
+    """Each row goes to exactly one of them, and none is missed."""
+    await insert_due(database, 10)
+    claimers = [await asyncpg.connect(site.database_url, timeout=10) for _ in range(3)]
+    transactions = [claimer.transaction() for claimer in claimers]
+    try:
+        for transaction in transactions:
+            await transaction.start()
+        claims = await asyncio.gather(*(claim_due(claimer, FRESH, 4) for claimer in claimers))
+        ids = [job.id for claim in claims if claim for job in claim.jobs]
+        assert sorted(ids) == [f"job-{number:06}" for number in range(1, 11)]
+        assert await claim_due(database, FRESH, 10) is None, "all are taken"
+    finally:
+        for transaction in transactions:
+            await transaction.rollback()
+        for claimer in claimers:
+            await claimer.close(timeout=5)
+
+
+async def test_three_producers_fire_every_job_exactly_once(site: Site, app: Application, database: Any) -> None:
+    async with AsyncExitStack() as producers:
+        for _ in range(3):
+            await producers.enter_async_context(running_producer(site, batch_size=20))
+        await insert_due(database, 1000, late=timedelta(seconds=5))
+        await wait_until_none_pending(database)
+        await app.hears(1000)
+    rung = Counter(event.content["id"] for event in app.heard)
+    assert len(rung) == 1000
+    assert set(rung.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [(CLAIM_FRESH, "jobs_due"), (CLAIM_BACKLOG, "jobs_due"), (CLAIM_REFUSED, "jobs_refused")],
+    ids=["fresh", "backlog", "refused"],
+)
+async def test_a_claim_is_an_index_scan_without_a_sort(database: Any, statement: str, index: str) -> None:
+    await _fill(database)
+    plan = await _explain(database, statement, "null::timestamptz", "500")
+    nodes = list(_nodes(plan))
+    assert [node["Node Type"] for node in nodes] == ["Limit", "LockRows", "Index Scan"]
+    assert nodes[-1]["Index Name"] == index
+    assert "coalesce" in nodes[-1]["Index Cond"].lower() or "now()" in nodes[-1]["Index Cond"]
+
+
+@pytest.mark.parametrize(("statement", "index"), [(NEXT_DUE, "jobs_due"), (NEXT_RETRY, "jobs_refused")])
+async def test_looking_ahead_reads_one_row_of_the_index(database: Any, statement: str, index: str) -> None:
+    await _fill(database)
+    nodes = list(_nodes(await _explain(database, statement)))
+    assert nodes[-1]["Index Name"] == index
+    assert any(node["Node Type"] == "Limit" for node in nodes)
+    assert not any("Sort" in node["Node Type"] or "Seq" in node["Node Type"] for node in nodes)
+
+
+async def _fill(database: Any) -> None:
+    """A table of the shape it has in life: much of it pending later, much of it done, a little of it due."""
+    await insert_due(database, 20_000, prefix="later-", late=timedelta(days=-30))
+    await insert_due(database, 500, prefix="fresh-", late=timedelta(seconds=1))
+    await insert_due(database, 500, prefix="old-", late=timedelta(hours=1))
+    await insert_due(database, 500, prefix="refused-", late=timedelta(hours=1))
+    await database.execute("update jobs set retry_at = now() where id like 'refused-%'")
+    await insert_due(database, 20_000, prefix="done-", late=timedelta(days=1))
+    await database.execute("update jobs set status='done', next_run_at=null, finished_at=now() where id like 'done-%'")
+    await database.execute("vacuum analyze jobs")
+
+
+async def _explain(database: Any, statement: str, *parameters: str) -> dict[str, Any]:
+    for number, value in enumerate(parameters, start=1):
+        statement = statement.replace(f"${number}", value)
+    for setting, value in PLANNER.items():
+        await database.execute(f"set {setting} = {value}")
+    explained = json.loads(await database.fetchval(f"explain (format json) {statement}"))
+    root: dict[str, Any] = explained[0]["Plan"]
+    return root
+
+
+def _nodes(plan: dict[str, Any]) -> Any:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+class HeldClaim:
+    """A producer of the test's own, stopped between its claim and its settlement."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.transaction = connection.transaction()
+
+    async def take(self) -> None:
+        await self.transaction.start()
+        claim = await claim_due(self.connection, BACKLOG, 10)
+        assert claim is not None
+        assert [job.id for job in claim.jobs] == ["job-000001"]
+
+    async def finish(self, status: str) -> None:
+        """Fires the row, as the producer does: done, or on to a next run."""
+        await self.connection.execute(
+            "update jobs set status = $1, next_run_at = case when $1 = 'pending' then now() + interval '1 day' end,"
+            " finished_at = case when $1 = 'done' then now() end, sequence = sequence + 1, version = version + 1",
+            status,
+        )
+        await self.transaction.commit()
+
+
+async def _is_blocked(database: Any) -> bool:
+    """Somebody waits for a lock in this database."""
+    return bool(
+        await database.fetchval(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+    )
+
+
+@pytest.mark.parametrize("command", ["cancel", "reschedule"])
+async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_late(
+    site: Site, app: Application, database: Any, command: str
+) -> None:
+    await insert_due(database, 1, late=timedelta(hours=1))
+    claim = HeldClaim(database)
+    await claim.take()
+    watcher = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        async with running_consumer(site):
+            asked = await _send(app, command)
+            await eventually(lambda: _is_blocked(watcher))
+            await claim.finish("done")
+            reply = await app.reply(asked)
+            assert reply["outcome"] == "rejected"
+            assert "came late" in reply["errors"][0]
+            assert (await read_job(watcher, "job-000001"))["status"] == "done"
+    finally:
+        await watcher.close(timeout=5)
+
+
+@pytest.mark.parametrize(("command", "outcome"), [("cancel", "cancelled"), ("reschedule", "rescheduled")])
+async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
+    site: Site, app: Application, database: Any, command: str, outcome: str
+) -> None:
+    await insert_due(database, 1, late=timedelta(hours=1))
+    claim = HeldClaim(database)
+    await claim.take()
+    watcher = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        async with running_consumer(site):
+            asked = await _send(app, command)
+            await eventually(lambda: _is_blocked(watcher))
+            await claim.finish("pending")
+            assert (await app.reply(asked))["outcome"] == outcome
+            row = await wait_for_status(watcher, "job-000001", "cancelled" if command == "cancel" else "pending")
+            assert row["sequence"] == 1, "the ring that was under way is not undone"
+    finally:
+        await watcher.close(timeout=5)
+
+
+async def _send(app: Application, command: str) -> str:
+    if command == "cancel":
+        return await app.send({"id": "job-000001"}, key="schedule.cancel", reply=True)
+    return await app.send(a_request(id="job-000001", revision=2), reply=True)
+
+
+async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: Site, database: Any) -> None:
+    await insert_due(database, 2)
+    other = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        async with other.transaction():
+            await other.execute("update jobs set updated_at = now() where id = 'job-000001'")
+            claim = await claim_due(database, FRESH, 10)
+            assert claim is not None
+            assert [job.id for job in claim.jobs] == ["job-000002"]
+    finally:
+        await other.close(timeout=5)

@@ -1,0 +1,225 @@
+"""Commands through the real consumer: stored, answered, parked, in whatever order and however often they come."""
+
+import asyncio
+import json
+import random
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from shared import due_soon
+from tests.support.application import Application, an_application
+from tests.support.bad_commands import BAD_COMMANDS
+from tests.support.broken_properties import send_with_properties, timestamp_far_away, type_that_is_not_utf8
+from tests.support.builders import a_request, in_seconds
+from tests.support.eventually import eventually
+from tests.support.jobs import read_job, wait_for_status
+from tests.support.services import running_consumer
+from tests.support.stores import Site, remove_topology
+
+
+async def test_every_bad_command_is_parked_answered_and_harms_no_neighbour(
+    site: Site, app: Application, database: Any
+) -> None:
+    asked: list[str] = []
+    for number, bad in enumerate(BAD_COMMANDS):
+        asked.append(await app.send(bad.body, key=bad.key, type=bad.type, reply=True))
+        await app.send(a_request(id=f"neighbour-{number}"))
+    async with running_consumer(site):
+        for bad, correlation_id in zip(BAD_COMMANDS, asked, strict=True):
+            reply = await app.reply(correlation_id)
+            assert reply["outcome"] == "rejected", bad.name
+            assert reply["errors"][0].startswith(f"{bad.field}:"), bad.name
+        parked = await app.parked(len(BAD_COMMANDS))
+        assert len(parked) == len(BAD_COMMANDS)
+        for bad, message in zip(BAD_COMMANDS, parked, strict=True):
+            assert message.body == bad.body, "untouched"
+            assert message.type == bad.type
+            assert str(message.headers["duebell-reason"]).startswith(f"{bad.field}:")
+            assert message.headers["duebell-routing-key"] == bad.key
+
+        async def all_neighbours() -> bool:
+            stored = await database.fetchval("select count(*) from jobs where id like 'neighbour-%'")
+            assert stored == len(BAD_COMMANDS)
+            return True
+
+        await eventually(all_neighbours)
+        assert await app.count(site.names.inbox) == 0
+
+
+async def test_a_message_with_broken_properties_is_parked_and_the_next_one_is_read(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        await send_with_properties(site, a_request(id="bad-1"), timestamp_far_away())
+        await send_with_properties(site, a_request(id="bad-2"), type_that_is_not_utf8())
+        assert (await app.request(a_request(id="good")))["outcome"] == "accepted"
+        parked = await app.parked(2)
+        assert sorted(str(message.headers["duebell-reason"]).split(":")[0] for message in parked) == [
+            "timestamp",
+            "type",
+        ]
+        assert await database.fetchval("select count(*) from jobs") == 1
+
+
+async def test_a_row_that_postgres_refuses_is_parked_alone(site: Site, app: Application, database: Any) -> None:
+    await database.execute("alter table jobs add constraint nothing_red check (topic <> 'red')")
+    for number in range(20):
+        await app.send(a_request(id=f"job-{number}", topic="red" if number == 7 else "green"))
+    async with running_consumer(site):
+        [parked] = await app.parked(1)
+        assert json.loads(parked.body)["id"] == "job-7"
+        assert "nothing_red" in str(parked.headers["duebell-reason"])
+
+        async def others() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs") == 19)
+
+        await eventually(others)
+
+
+async def test_a_payload_comes_out_of_the_database_byte_for_byte(site: Site, app: Application, database: Any) -> None:
+    payload = (
+        '{"nul": "\\u0000", "big": 12345678901234567890123, "exact": 0.10, "e": 1E2,  "emoji": "\\ud83d\\ude00 😀"}'
+    )
+    async with running_consumer(site):
+        await app.send(f'{{"id": "x", "at": "2030-01-01T00:00:00Z", "payload": {payload}}}'.encode())
+        assert (await wait_for_status(database, "x", "pending"))["payload"] == payload
+
+
+async def test_the_same_command_again_changes_nothing(site: Site, app: Application, database: Any) -> None:
+    async with running_consumer(site):
+        first = await app.request(a_request(payload="first"))
+        row = await read_job(database, "job-1")
+        again = await app.request(a_request(payload="second", at="2031-01-01T00:00:00Z"))
+        assert (first["outcome"], again["outcome"]) == ("accepted", "duplicate")
+        assert again["next_run_at"] == first["next_run_at"]
+        assert await read_job(database, "job-1") == row
+
+
+async def test_a_higher_revision_reschedules_and_a_lower_one_does_not(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        await app.request(a_request(revision=5, payload=5))
+        lower = await app.request(a_request(revision=4, payload=4))
+        assert lower["outcome"] == "duplicate"
+        higher = await app.request(a_request(revision=6, at="2031-01-01T00:00:00Z"))
+        assert (higher["outcome"], higher["next_run_at"]) == ("rescheduled", "2031-01-01T00:00:00Z")
+        row = await read_job(database, "job-1")
+        assert (row["revision"], row["payload"]) == (6, None), "a reschedule replaces the whole request"
+
+
+async def test_a_cancel_that_overtakes_its_request_closes_the_door(site: Site, app: Application, database: Any) -> None:
+    async with running_consumer(site):
+        assert (await app.cancel("job-1"))["outcome"] == "cancelled"
+        assert (await app.request(a_request()))["outcome"] == "cancelled"
+        assert (await app.request(a_request(revision=2)))["outcome"] == "cancelled"
+        assert (await read_job(database, "job-1"))["status"] == "cancelled"
+        assert await app.count(site.names.parked) == 0, "nothing is wrong with a request that was overtaken"
+
+
+async def test_late_commands_are_told_and_a_late_reschedule_is_kept(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        await app.request(a_request())
+        await database.execute("update jobs set status = 'done', next_run_at = null, finished_at = now()")
+        cancel = await app.cancel("job-1")
+        assert cancel["outcome"] == "rejected"
+        assert "came late" in cancel["errors"][0]
+        request = await app.request(a_request(revision=2))
+        assert request["outcome"] == "rejected"
+        assert request["errors"][0].startswith("revision:")
+        [parked] = await app.parked(1)
+        assert json.loads(parked.body)["revision"] == 2
+        assert (await read_job(database, "job-1"))["status"] == "done"
+
+
+async def test_the_reply_shows_the_next_three_instants(site: Site, app: Application) -> None:
+    async with running_consumer(site):
+        reply = await app.request(
+            {"id": "x", "cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "start_at": "2030-03-29T10:00:00"}
+        )
+        # Friday 29 March is over for nine o'clock; the clocks change on the Sunday.
+        assert reply["upcoming"] == ["2030-04-01T07:00:00Z", "2030-04-02T07:00:00Z", "2030-04-03T07:00:00Z"]
+        assert reply["next_run_at"] == reply["upcoming"][0]
+
+
+async def test_a_reply_queue_that_is_gone_disturbs_nobody(site: Site, app: Application, database: Any) -> None:
+    async with running_consumer(site):
+        queue, app.reply_queue = app.reply_queue, "a-queue-that-was-never-there"
+        await app.send(a_request(id="no-ears"), reply=True)
+        app.reply_queue = queue
+        assert (await app.request(a_request(id="ears")))["outcome"] == "accepted"
+        await wait_for_status(database, "no-ears", "pending")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_four_consumers_with_shuffled_commands_end_where_one_would(
+    site: Site, app: Application, database: Any, seed: int
+) -> None:
+    """Every id gets three revisions, each twice, and every third id a cancel: in any order, over four consumers."""
+    chance, ids = random.Random(seed), [f"job-{number:03}" for number in range(120)]
+    commands: list[tuple[str, Any]] = [
+        ("schedule.request", a_request(id=job_id, revision=revision, payload=revision))
+        for job_id in ids
+        for revision in (1, 2, 3)
+        for _ in range(2)
+    ]
+    commands += [("schedule.cancel", {"id": job_id}) for job_id in ids[::3]]
+    chance.shuffle(commands)
+    async with AsyncExitStack() as consumers:
+        for size in (3, 7, 20, 50):
+            await consumers.enter_async_context(running_consumer(site, batch_size=size))
+        await asyncio.gather(*(app.send(content, key=key) for key, content in commands))
+
+        async def settled() -> bool:
+            cancelled = await database.fetchval("select count(*) from jobs where status = 'cancelled'")
+            newest = await database.fetchval("select count(*) from jobs where status = 'pending' and revision = 3")
+            assert (cancelled, newest) == (40, 80)
+            return True
+
+        await eventually(settled)
+
+        async def inbox_is_empty() -> bool:
+            return await app.count(site.names.inbox) == 0
+
+        await eventually(inbox_is_empty)
+    rows = await database.fetch("select id, payload from jobs where status = 'pending'")
+    assert {row["payload"] for row in rows} == {"3"}
+    assert {row["id"] for row in rows} == set(ids) - set(ids[::3])
+    assert await app.count(site.names.parked) == 0
+
+
+async def test_producers_are_woken_for_what_is_due_soon_and_left_alone_otherwise(site: Site, app: Application) -> None:
+    heard: list[str] = []
+    listener = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        await listener.add_listener(due_soon.CHANNEL, lambda *_: heard.append("ring"))
+        async with running_consumer(site):
+            await app.request(a_request(id="tomorrow", at=in_seconds(86_400)))
+            await app.request(a_request(id="now", at=in_seconds(0)))
+
+            async def rung() -> bool:
+                return len(heard) == 1
+
+            await eventually(rung)
+            await listener.execute("select 1")
+            assert heard == ["ring"]
+    finally:
+        await listener.close(timeout=5)
+
+
+async def test_environments_behind_different_prefixes_do_not_meet(site: Site, app: Application, database: Any) -> None:
+    other = replace(site, prefix=f"{site.prefix}other.")
+    try:
+        async with running_consumer(other), an_application(other) as other_app:
+            await app.send(a_request(id="ours"))
+            assert (await other_app.request(a_request(id="theirs")))["outcome"] == "accepted"
+            assert await app.count(site.names.inbox) == 1
+            assert await read_job(database, "ours") is None
+    finally:
+        await remove_topology(other)

@@ -1,0 +1,65 @@
+"""The schema keeps its own promises, whoever writes to it; and any number of processes may migrate at once."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from shared.job_states import JOB_MOVES, JobStatus
+from shared.migrate import current_version, migrate, newest_version
+from tests.support.jobs import insert_due
+from tests.support.stores import Site, Stores
+
+MOVE = {
+    JobStatus.PENDING: "status = 'pending', next_run_at = now(), finished_at = null",
+    JobStatus.DONE: "status = 'done', next_run_at = null, finished_at = now()",
+    JobStatus.CANCELLED: "status = 'cancelled', next_run_at = null, finished_at = now()",
+}
+
+
+@pytest.mark.parametrize("after", JobStatus)
+@pytest.mark.parametrize("before", JobStatus)
+async def test_the_database_allows_exactly_the_legal_moves(database: Any, before: JobStatus, after: JobStatus) -> None:
+    await insert_due(database, 1)
+    await database.execute(f"update jobs set {MOVE[before]}")
+    if after in JOB_MOVES[before]:
+        await database.execute(f"update jobs set {MOVE[after]}")
+        assert await database.fetchval("select status from jobs") == after
+    else:
+        with pytest.raises(asyncpg.CheckViolationError, match="final"):
+            await database.execute(f"update jobs set {MOVE[after]}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "status = 'waiting'",
+        "next_run_at = null",
+        "status = 'done'",
+        "finished_at = now()",
+        "next_run_at = 'infinity'",
+        "next_run_at = '9999-01-01Z'",
+        "misfire = 'maybe'",
+        "misfire_grace_seconds = -1",
+        "id = ''",
+        "id = repeat('x', 201)",
+    ],
+)
+async def test_the_database_refuses_rows_that_make_no_sense(database: Any, change: str) -> None:
+    await insert_due(database, 1)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await database.execute(f"update jobs set {change}")
+
+
+async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Site, database: Any) -> None:
+    await database.execute("create database fresh_for_migrations")
+    try:
+        url = stores.database("fresh_for_migrations")
+        applied = await asyncio.gather(*(migrate(url) for _ in range(10)))
+        assert sorted(len(files) for files in applied) == [0] * 9 + [newest_version()]
+        connection = await asyncpg.connect(url, timeout=10)
+        assert await current_version(connection) == newest_version()
+        await connection.close(timeout=5)
+    finally:
+        await database.execute("drop database fresh_for_migrations with (force)")

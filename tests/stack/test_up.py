@@ -1,0 +1,80 @@
+"""`python -m stack.up` as a user meets it: up, said where, once only, down without a trace whatever happened."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from stack.errors import StackError
+from stack.processes import wait_until
+from stack.up import watch
+from tests.stack.sight import nothing_knows, processes_that_know
+
+UP_SECONDS = 60
+
+
+def up(directory: Path) -> subprocess.Popen[str]:
+    """Only the stores: what is tested here is how they come and go."""
+    command = [sys.executable, "-m", "stack.up", "--directory", str(directory), "--services"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_up(directory: Path, command: subprocess.Popen[str]) -> dict[str, str]:
+    file = directory / "endpoints.json"
+    wait_until(lambda: file.exists() or command.poll() is not None, UP_SECONDS)
+    assert command.poll() is None, command.communicate()[0]
+    endpoints: dict[str, str] = json.loads(file.read_text())
+    return endpoints
+
+
+def finish(command: subprocess.Popen[str]) -> str:
+    return command.communicate(timeout=UP_SECONDS)[0]
+
+
+def test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean(directory: Path) -> None:
+    first = up(directory)
+    endpoints = wait_up(directory, first)
+    assert set(endpoints) == {"database_url", "amqp_url"}
+    assert (directory / "endpoints.json").stat().st_mode & 0o777 == 0o600
+
+    second = up(directory)
+    refusal = finish(second)
+    assert second.returncode == 1
+    assert f"a stack is already up here ({directory}/up is in use by process {first.pid})" in refusal
+    assert json.loads((directory / "endpoints.json").read_text()) == endpoints
+
+    first.kill()
+    finish(first)
+    third = up(directory)
+    assert wait_until(lambda: not (directory / "endpoints.json").exists(), 20)
+    assert wait_up(directory, third) != endpoints
+
+    third.send_signal(signal.SIGINT)
+    said = finish(third)
+    assert third.returncode == 0
+    assert "Ctrl-C stops everything." in said
+    assert not (directory / "endpoints.json").exists()
+    assert nothing_knows(str(directory))
+
+
+def test_killed_in_the_middle_of_its_start_it_leaves_nothing(directory: Path) -> None:
+    command = up(directory)
+    assert wait_until(lambda: len(processes_that_know(str(directory))) > 3, 20)
+
+    command.kill()
+    finish(command)
+
+    assert nothing_knows(str(directory), seconds=15)
+
+
+def test_a_part_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
+    (tmp_path / "consumer.log").write_text("all is well\nout of memory\n")
+    log = tmp_path / "consumer.log"
+    fine, ended = SimpleNamespace(alive=lambda: True, log=log), SimpleNamespace(alive=lambda: False, log=log)
+
+    with pytest.raises(StackError, match=r"consumer ended unexpectedly; stopping the rest\.(.|\n)*\| out of memory"):
+        watch({"Postgres": fine, "consumer": ended})

@@ -1,0 +1,62 @@
+"""Valid things with one call, so that a test names only what it is about."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from consumer.schedules import Schedule
+from producer.planning import DueJob
+from shared.instants import format_instant
+from shared.messages import Misfire
+from shared.recurrence import Occurrence, RuleSpec
+
+NOON = datetime(2030, 6, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def in_seconds(seconds: float) -> str:
+    """An instant from now, as a message writes it."""
+    return format_instant(datetime.now(UTC) + timedelta(seconds=seconds))
+
+
+def a_request(**overrides: Any) -> dict[str, Any]:
+    return {"id": "job-1", "at": "2030-06-01T12:00:00Z", **overrides}
+
+
+def a_rule_request(**overrides: Any) -> dict[str, Any]:
+    return {"id": "job-1", "rrule": "FREQ=DAILY", "start_at": "2030-06-01T12:00:00Z", **overrides}
+
+
+def a_schedule(**overrides: Any) -> Schedule:
+    fields: dict[str, Any] = {
+        "id": "job-1",
+        "revision": 1,
+        "topic": "default",
+        "payload": None,
+        "webhook": None,
+        "rule": None,
+        "rule_index": 1,
+        "misfire": Misfire.ALL,
+        "misfire_grace_seconds": 60,
+        "next_run_at": NOON,
+    }
+    return Schedule(**{**fields, **overrides})
+
+
+def a_due_job(**overrides: Any) -> DueJob:
+    fields: dict[str, Any] = {
+        "id": "job-1",
+        "version": 1,
+        "topic": "default",
+        "payload": None,
+        "webhook": None,
+        "rule": None,
+        "occurrence": Occurrence(NOON, 1),
+        "misfire": Misfire.ALL,
+        "misfire_grace": timedelta(seconds=60),
+        "sequence": 0,
+        "refusals": 0,
+    }
+    return DueJob(**{**fields, **overrides})
+
+
+def minutely(**overrides: Any) -> str:
+    return RuleSpec(**{"start_at": "2030-06-01T12:00:00Z", "rrule": "FREQ=MINUTELY", **overrides}).to_json()

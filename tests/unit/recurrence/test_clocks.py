@@ -1,0 +1,92 @@
+"""The spans of a zone's clock, against every zone there is; and weeks, against their definition."""
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.recurrence import resolve_local
+from shared.recurrence.calendar_days import days_of_year
+from shared.recurrence.parts import DayParts
+from shared.recurrence.spec import Fold, Gap
+from shared.recurrence.zones import Change, changes_in, spans_in, year_begins
+from tests.unit.recurrence.reading import rings
+from tests.unit.recurrence.rules_at_random import CHANGES, repeatable
+
+
+def test_the_changes_of_a_year_are_found_to_the_second() -> None:
+    assert changes_in(ZoneInfo("America/New_York"), 2024) == (
+        Change(int(datetime(2024, 3, 10, 7, tzinfo=UTC).timestamp()), -18000, -14400),
+        Change(int(datetime(2024, 11, 3, 6, tzinfo=UTC).timestamp()), -14400, -18000),
+    )
+    assert changes_in(ZoneInfo("Pacific/Apia"), 2011)[-1] == Change(
+        int(datetime(2011, 12, 30, 10, tzinfo=UTC).timestamp()), -36000, 50400
+    )
+    assert changes_in(ZoneInfo("UTC"), 2024) == ()
+
+
+@pytest.mark.parametrize("year", [2000, 2024, 2040])
+def test_no_zone_changes_so_often_that_a_change_is_missed(year: int) -> None:
+    """Probing every six hours instead of every other day finds nothing more."""
+    for name in sorted(available_timezones()):
+        zone = ZoneInfo(name)
+        begin = year_begins(year) - 1
+        offsets = [datetime.fromtimestamp(begin + quarter * 21_600, zone).utcoffset() for quarter in range(366 * 4)]
+        seen = sum(a != b for a, b in pairwise(offsets))
+        assert len(changes_in(zone, year)) == seen, name
+
+
+@pytest.mark.parametrize(("gap", "fold"), [("shift", "first"), ("skip", "last"), ("shift", "both"), ("skip", "first")])
+@pytest.mark.parametrize(("name", "wall"), CHANGES)
+def test_spans_cover_a_year_without_a_hole(name: str, wall: str, gap: Gap, fold: Fold) -> None:
+    year = int(wall[:4])
+    spans = spans_in(ZoneInfo(name), year, gap, fold)
+    assert spans[0].begin == year_begins(year)
+    assert spans[-1].end == year_begins(year + 1)
+    assert all(a.end == b.begin for a, b in pairwise(spans))
+
+
+@repeatable
+@given(
+    st.sampled_from(CHANGES),
+    st.integers(-48 * 60, 48 * 60),
+    st.sampled_from(["shift", "skip"]),
+    st.sampled_from(["first", "last"]),
+)
+def test_a_rule_that_rings_once_rings_where_its_wall_time_resolves(
+    change: tuple[str, str], minutes: int, gap: Gap, fold: Fold
+) -> None:
+    name, near = change
+    local = datetime.fromisoformat(near) + timedelta(minutes=minutes)
+    day_before = local - timedelta(days=4)
+    text = f"RRULE:FREQ=DAILY;INTERVAL=4\nEXDATE:{day_before:%Y%m%dT%H%M%S}"
+    expected = resolve_local(local, ZoneInfo(name), gap, fold)
+    found = rings(2, start_at=day_before.isoformat(), timezone=name, rrule=text, dst_gap=gap, dst_fold=fold)
+    seconds = "%Y-%m-%d %H:%M" + (":%S" if expected and expected.second else "")
+    assert (expected is None) == (found[0] > f"{local + timedelta(days=2):%Y-%m-%d %H:%M}")
+    assert expected is None or found[0] == expected.strftime(seconds)
+
+
+def week_of(day: date, week_start: int) -> tuple[int, int]:
+    """RFC 5545: a week belongs to the year that has at least four of its days."""
+    fourth = day - timedelta(days=(day.weekday() - week_start) % 7) + timedelta(days=3)
+    return fourth.year, (fourth - date(fourth.year, 1, 1)).days // 7 + 1
+
+
+@pytest.mark.parametrize("number", [1, 20, 52, 53, -1, -52, -53])
+def test_week_numbers_are_those_of_the_definition(number: int) -> None:
+    for week_start in (0, 3, 6):
+        for year in range(2000, 2028):
+            days = [date(year, 1, 1) + timedelta(days=n) for n in range(366 if year % 4 == 0 else 365)]
+            expected = set()
+            for day in days:
+                of_year, week = week_of(day, week_start)
+                last_week = max(
+                    w for y, w in (week_of(date(of_year, 12, d), week_start) for d in range(22, 32)) if y == of_year
+                )
+                if number in (week, week - last_week - 1):
+                    expected.add((day - date(year, 1, 1)).days)
+            assert set(days_of_year(DayParts(week_number=(number,), week_start=week_start), year)) == expected

@@ -1,0 +1,26 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+from shared.idempotency import idempotency_key
+
+AT = datetime(2030, 6, 1, 12, tzinfo=UTC)
+
+
+def test_the_key_is_fixed_for_ever() -> None:
+    """Receivers keep keys: a change here would make them see old occurrences as new."""
+    assert idempotency_key("invoice-42", AT, "invoices.reminder") == "event-133d3c353b0cd657146b12c5be16f88b"
+
+
+def test_the_key_is_the_same_for_the_same_instant_in_another_zone() -> None:
+    elsewhere = AT.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert idempotency_key("a", AT, "t") == idempotency_key("a", elsewhere, "t")
+
+
+def test_every_part_counts_and_parts_do_not_run_into_each_other() -> None:
+    keys = {
+        idempotency_key("a", AT, "t"),
+        idempotency_key("b", AT, "t"),
+        idempotency_key("a", AT + timedelta(microseconds=1), "t"),
+        idempotency_key("a", AT, "u"),
+        idempotency_key("a-2030-06-01T12:00:00Z", AT, "t"),
+    }
+    assert len(keys) == 5

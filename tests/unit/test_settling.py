@@ -1,0 +1,76 @@
+"""From verdicts to the row's next state."""
+
+from datetime import timedelta
+
+import pytest
+
+from producer.planning import DueJob, Plan, plan
+from producer.settling import LONGEST_PAUSE, Settled, pause_after, put_off, settle
+from shared.job_states import JobStatus
+from shared.publishing import Verdict
+from shared.recurrence import Occurrence
+from tests.support.builders import NOON, a_due_job, minutely
+
+CONFIRMED, NACKED, RETURNED, UNKNOWN, CLOSED = (
+    Verdict.CONFIRMED,
+    Verdict.NACKED,
+    Verdict.RETURNED,
+    Verdict.UNKNOWN,
+    Verdict.CLOSED,
+)
+NOTHING_MORE = Plan((Occurrence(NOON, 1),), dropped=False, then=None)
+
+
+def settled(job: DueJob, planned: Plan, *verdicts: Verdict) -> Settled:
+    result = settle(job, planned, verdicts)
+    assert result is not None
+    return result
+
+
+def test_a_confirmed_one_shot_is_done() -> None:
+    row = settled(a_due_job(), NOTHING_MORE, CONFIRMED)
+    assert (row.status, row.next, row.sequence, row.last_due_at) == (JobStatus.DONE, None, 1, NOON)
+
+
+@pytest.mark.parametrize("verdict", [NACKED, RETURNED, CLOSED])
+def test_a_refused_one_shot_keeps_its_moment_and_waits(verdict: Verdict) -> None:
+    row = settled(a_due_job(), NOTHING_MORE, verdict)
+    assert (row.status, row.next, row.sequence) == (JobStatus.PENDING, Occurrence(NOON, 1), 0)
+    assert (row.refusals, row.pause) == (1, timedelta(seconds=1))
+
+
+def test_an_unknown_outcome_leaves_the_row_alone() -> None:
+    assert settle(a_due_job(), NOTHING_MORE, [UNKNOWN]) is None
+
+
+def test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed() -> None:
+    planned = plan(a_due_job(rule=minutely()), NOON + timedelta(minutes=3))
+    row = settled(a_due_job(rule=minutely()), planned, CONFIRMED, CONFIRMED, NACKED, CONFIRMED)
+    assert row.next == planned.ringing[2]
+    assert (row.sequence, row.last_due_at) == (2, NOON + timedelta(minutes=1))
+    assert row.refusals == 1
+
+
+def test_what_was_confirmed_before_an_unknown_one_counts() -> None:
+    planned = plan(a_due_job(rule=minutely()), NOON + timedelta(minutes=1))
+    row = settled(a_due_job(rule=minutely()), planned, CONFIRMED, UNKNOWN)
+    assert (row.next, row.sequence, row.pause, row.refusals) == (planned.ringing[1], 1, None, 0)
+
+
+def test_a_drop_moves_on_without_a_ring() -> None:
+    row = settled(a_due_job(), Plan((), dropped=True, then=None))
+    assert (row.status, row.sequence, row.last_due_at) == (JobStatus.DONE, 0, None)
+
+
+def test_success_forgets_earlier_refusals() -> None:
+    assert settled(a_due_job(refusals=7), NOTHING_MORE, CONFIRMED).refusals == 0
+
+
+def test_the_pause_grows_to_a_limit() -> None:
+    assert [pause_after(n).total_seconds() for n in (1, 2, 3, 8)] == [1, 2, 4, 128]
+    assert pause_after(10) == pause_after(1_000_000) == LONGEST_PAUSE
+
+
+def test_a_row_that_cannot_be_planned_is_put_off_where_it_stands() -> None:
+    row = put_off(a_due_job(refusals=2, sequence=5))
+    assert (row.next, row.sequence, row.refusals, row.pause) == (Occurrence(NOON, 1), 5, 3, timedelta(seconds=4))
