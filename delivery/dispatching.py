@@ -94,30 +94,37 @@ class Dispatcher:
         self.hosts.forget_idle(time.monotonic())
         if not self.hosts.free:
             return []
-        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-            claimed, more = await claim_oldest(connection, self._room(), self.lease_margin, LOOK_AT, now)
-            self._take(claimed)
-            if more and self.hosts.free:
-                claimed += await self._claim_round(connection, now)
+        claimed: list[Delivery] = []
+        try:
+            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+                found, more = await claim_oldest(connection, self._room(), self.lease_margin, LOOK_AT, now)
+                self._take(found, claimed)
+                if more and self.hosts.free:
+                    await self._claim_round(connection, claimed, now)
+        except BaseException:
+            # Rolled back, or nobody knows: either way nobody will be called for them, and their slots are free.
+            for delivery in claimed:
+                self.hosts.release(delivery.host)
+            raise
         self._show()
         return claimed
 
-    async def _claim_round(self, connection: Connection, now: datetime | None) -> list[Delivery]:
-        claimed: list[Delivery] = []
+    async def _claim_round(self, connection: Connection, claimed: list[Delivery], now: datetime | None) -> None:
+        last_host = ""
         for after_host in {self._after_host: None, "": None}:
             if self.hosts.free:
                 found = await claim_round(connection, self._room(), self.lease_margin, after_host, now)
-                self._take(found)
-                claimed += found
-        self._after_host = "" if self.hosts.free else max((delivery.host for delivery in claimed), default="")
-        return claimed
+                self._take(found, claimed)
+                last_host = max((delivery.host for delivery in found), default=last_host)
+        self._after_host = "" if self.hosts.free else last_host
 
     def _room(self) -> Room:
         return Room(self.hosts.free, self.hosts.max_per_host, self.hosts.exceptions(time.monotonic()))
 
-    def _take(self, claimed: list[Delivery]) -> None:
-        for delivery in claimed:
+    def _take(self, found: list[Delivery], claimed: list[Delivery]) -> None:
+        for delivery in found:
             self.hosts.take(delivery.host)
+            claimed.append(delivery)
 
     async def _time_to_sleep(self) -> float:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:

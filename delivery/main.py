@@ -20,7 +20,7 @@ from delivery.recording import Recorder
 from delivery.retention import Retention
 from delivery.settings import DeliverySettings
 from delivery.signing import Secrets
-from delivery.store import count_open
+from delivery.store import PLANNER, count_open
 from shared.batches import Intake, consume_until_stopped
 from shared.bell import Bell
 from shared.broker import Broker
@@ -48,7 +48,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-delivery-events", names=names)
     async with (
-        open_pool(settings.database_url, "duebell-delivery", POOL_SIZE) as pool,
+        open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **PLANNER) as pool,
         inbound.connected(),
         outbound.connected(),
         serve_health(

@@ -59,10 +59,7 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
 
 # A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
 # statement was first planned: always by the indexes that were made for it.
-BY_INDEX = """
-set local enable_seqscan = off; set local enable_bitmapscan = off;
-set local enable_hashjoin = off; set local enable_mergejoin = off
-"""
+PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
 _AND_LEASE = """
 update deliveries
@@ -147,7 +144,6 @@ async def claim_oldest(
     """New, retryable and abandoned rows alike, and whether there are more due than were looked at. What is returned is
     ours until its lease ends: the call's own timeout and the margin from now.
     """
-    await connection.execute(BY_INDEX)
     rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), look_at)
     return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"] == look_at
 
@@ -156,7 +152,6 @@ async def claim_round(
     connection: Connection, room: Room, lease_margin: float, after_host: str, now: datetime | None = None
 ) -> list[Delivery]:
     """The same for hosts that come after the given one in the order of names, each up to its room."""
-    await connection.execute(BY_INDEX)
     rows = await connection.fetch(CLAIM_ROUND, *_bounds(room, lease_margin, now), after_host)
     return [_delivery(row) for row in rows]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from pamqp.common import FieldTable
 
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application, an_application
@@ -71,17 +72,20 @@ async def test_killed_in_the_middle_of_a_call(site: Site, app: Application, data
 async def test_killed_between_the_commit_of_the_intake_and_its_acknowledgement(
     site: Site, database: Any, tmp_path: Path
 ) -> None:
-    """The batch has one event that must be parked before anything is acknowledged, and nowhere to park it."""
+    """The batch has one event that must be parked before anything is acknowledged, and the parking is full."""
     async with an_application(site, listen_to=None) as app, a_receiver() as receiver:
         with delivery_process(site, tmp_path, BATCH_WAIT_SECONDS="0.5") as service:
             await eventually(lambda: _said(service, "consuming"))
             await app.channel.queue_delete(site.names.parked)
+            full: FieldTable = {"x-max-length": 0, "x-overflow": "reject-publish"}
+            await app.channel.declare_queue(site.names.parked, durable=True, arguments=full)
             due = a_due("tea", receiver.url)
             await publish_due(app, due, b"{not an event")
             await ends(database, "tea", "COMPLETED")
             await eventually(lambda: _said(service, "batch_waits"))
             service.kill()
 
+        await app.channel.queue_delete(site.names.parked)
         with delivery_process(site, tmp_path) as service:
             await eventually(lambda: _said(service, "consuming"))  # and has declared what is missing
             [parked] = await app.parked(1)

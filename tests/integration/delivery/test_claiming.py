@@ -13,9 +13,9 @@ from delivery.outcomes import Answered, Delivered, GiveUp, Retry
 from delivery.recorded import given_back, recorded
 from delivery.request import Delivery
 from delivery.store import (
-    BY_INDEX,
     CLAIM_OLDEST,
     CLAIM_ROUND,
+    PLANNER,
     Room,
     claim_oldest,
     claim_round,
@@ -124,7 +124,8 @@ async def test_claims_at_the_same_time_never_share_a_row(site: Site, database: A
 async def buffers(database: Any, sql: str, *arguments: Any) -> int:
     """How many pages the statement touches: what it costs, whatever else the machine does."""
     async with database.transaction():
-        await database.execute(BY_INDEX)
+        for setting, value in PLANNER.items():
+            await database.execute(f"set local {setting} = {value}")
         plan = json.loads(await database.fetchval(f"explain (analyze, buffers, format json) {sql}", *arguments))
         assert "Seq Scan" not in json.dumps(plan)
         pages = plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
