@@ -69,7 +69,12 @@ class Caller:
         except ForbiddenAddress:
             return Unanswered(CallError.FORBIDDEN_ADDRESS)
         except Exception as error:  # noqa: BLE001 - the boundary of one attempt: whatever it is, the others go on
-            return Unanswered(_error_class(error))
+            named = _error_class(error)
+            if named is CallError.UNEXPECTED:
+                # Its type alone: what it says may hold the URL.
+                key = request.headers.get("X-Idempotency-Key")
+                get_log().error("call_failed_unexpectedly", idempotency_key=key, error_type=type(error).__name__)
+            return Unanswered(named)
         # The status is the answer. The rest is read for whoever looks into the matter, for as long as there is time.
         body = await _read_start(response, deadline)
         return Answered(response.status_code, response.headers.get("Retry-After"), body)
@@ -133,5 +138,4 @@ def _error_class(error: BaseException) -> CallError:
         for kind, named in _CLASSES:
             if isinstance(layer, kind):
                 return named
-    get_log().error("call_failed_unexpectedly", error_type=type(error).__name__)
     return CallError.UNEXPECTED

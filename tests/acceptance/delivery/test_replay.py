@@ -5,8 +5,11 @@ import os
 import pty
 import subprocess
 import sys
+from datetime import timedelta
 from typing import Any
 
+from delivery.replay import COLUMNS
+from delivery.store_ended import Wanted, select_failed
 from tests.support.application import Application
 from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due
@@ -72,12 +75,20 @@ async def test_failed_deliveries_are_tried_again_under_the_same_key(
         await all_end(database, 1, "COMPLETED")
 
         tea = await database.fetchrow("select * from deliveries where job_id = 'tea'")
-        assert ids(run_replay(site, "--dry-run", "--reason", "http_404")) == {"tea", "pot", "cup"}
-        assert ids(run_replay(site, "--dry-run", "--reason", "http*", "--job", "pot", "--job", "good")) == {"pot"}
-        assert ids(run_replay(site, "--dry-run", "--delivery", str(tea["id"]))) == {"tea"}
-        assert len(ids(run_replay(site, "--dry-run", "--since", "2020-01-01T00:00:00Z", "--limit", "2"))) == 2
-        assert ids(run_replay(site, "--dry-run", "--until", "2020-01-01T00:00:00Z")) == set()
+        dry_run = run_replay(site, "--dry-run", "--reason", "http_4*", "--since", "2020-01-01T00:00:00Z")
+        assert ids(dry_run) == {"tea", "pot", "cup"}
         assert await database.fetchval("select count(*) from deliveries") == 5, "a dry run changes nothing"
+        for wanted, found in {
+            Wanted(reason="http_404"): {"tea", "pot", "cup"},
+            Wanted(reason="http*", job_ids=("pot", "good")): {"pot"},
+            Wanted(reason="*"): {"tea", "pot", "cup", "inside"},
+            Wanted(reason="httpX404"): set(),  # _ and % mean themselves
+            Wanted(delivery_ids=(tea["id"],)): {"tea"},
+            Wanted(since=tea["finished_at"] + timedelta(hours=1)): set(),
+            Wanted(until=tea["finished_at"] - timedelta(hours=1)): set(),
+        }.items():
+            assert {failed.job_id for failed in await select_failed(database, wanted, 10)} == found, wanted
+        assert len(await select_failed(database, Wanted(reason="*"), limit=2)) == 2
 
         refused = run_replay(site, "--job", "tea")
         assert (refused.returncode, refused.stderr) == (
@@ -86,16 +97,7 @@ async def test_failed_deliveries_are_tried_again_under_the_same_key(
         )
 
         seen = run_on_a_terminal(site, "n\n", "--job", "tea")
-        assert seen.splitlines()[1].split() == [
-            "delivery",
-            "job",
-            "topic",
-            "due",
-            "failed",
-            "attempts",
-            "reason",
-            "host",
-        ]
+        assert seen.splitlines()[1].split() == list(COLUMNS)
         assert "Replay 1 delivery? [y/N]" in seen
         assert await database.fetchval("select count(*) from deliveries") == 5
 
