@@ -18,6 +18,7 @@ from delivery.metrics import Metrics
 from delivery.outcomes import RetryPolicy
 from delivery.recording import Recorder
 from delivery.retention import Retention
+from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
 from delivery.signing import Secrets
 from delivery.store import PLANNER, count_open
@@ -31,11 +32,12 @@ from shared.lifecycle import Stop, first_of, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
+from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
 
-# Intake, claim, record, announce, retention and the readiness check.
-POOL_SIZE = 6
+# Intake, claim, record, announce, retention, the sampler and the readiness check.
+POOL_SIZE = 7
 COUNT_OPEN_UP_TO = 10_000
 
 
@@ -87,6 +89,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             tasks.create_task(dispatcher.run(stop, settings.shutdown_grace_seconds), name="dispatcher")
             tasks.create_task(consume_until_stopped(intake, handler, stop), name="intake")
             tasks.create_task(announcer.run(stop), name="announcer")
+            tasks.create_task(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), name="sampler")
             tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
 
 

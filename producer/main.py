@@ -11,7 +11,7 @@ from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.retention import Retention
-from producer.sampling import sample_until_stopped
+from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
 from shared.bell import Bell
@@ -23,6 +23,7 @@ from shared.lifecycle import Stop, first_of, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
+from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
 
@@ -68,7 +69,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 for firer in firers[1:]:
                     tasks.create_task(help_lane(firer, broker, help_wanted, stop), name=f"{lane.name} helper")
             tasks.create_task(listen_until_stopped(settings.database_url, bells, stop), name="listener")
-            tasks.create_task(sample_until_stopped(pool, metrics, stop), name="sampler")
+            tasks.create_task(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), name="sampler")
             retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
             tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
 

@@ -1,22 +1,28 @@
 """Every metric moves when its event happens, and has labels from closed lists only."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
+from delivery.store import PLANNER as DELIVERY_PLANNER
+from delivery.store import SAMPLE as DELIVERY_SAMPLE
+from delivery.store import sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
-from producer.sampling import sample_once
+from producer.sampling import Sampler
 from producer.store import PLANNER, SAMPLE, sample_jobs
 from shared.database import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds, minutely
+from tests.support.deliveries import insert_rows
+from tests.support.due import a_due, publish_due
 from tests.support.jobs import insert_due
 from tests.support.metrics import Metrics
-from tests.support.services import running_consumer, running_producer
+from tests.support.receiver import Gate, a_receiver, answering
+from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
 
 
@@ -100,7 +106,7 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
     registry = CollectorRegistry()
     metrics = ProducerMetrics(registry)
     async with open_pool(site.database_url, "test", 1, **PLANNER) as pool:
-        await sample_once(pool, metrics)
+        await Sampler(pool, metrics).sample_once()
     assert registry.get_sample_value("jobs_pending") == 12
     assert registry.get_sample_value("jobs_overdue") == 7
     assert registry.get_sample_value("jobs_refused") == 0
@@ -137,3 +143,62 @@ async def test_a_request_in_the_past_is_late_by_its_own_clock(site: Site, app: A
     async with running_consumer(site), running_producer(site, metrics_port=metrics.port):
         await app.request(a_request(at=in_seconds(-600)))
         await metrics.reaches(600, "occurrence_lateness_seconds_sum", stage="published")
+
+
+async def test_delivery_counts_and_times_its_calls(site: Site, app: Application) -> None:
+    metrics = Metrics(free_port())
+    async with (
+        a_receiver() as well,
+        a_receiver(answering(503, 200)) as slow_starter,
+        a_receiver(answering(404)) as gone,
+        running_delivery(site, metrics_port=metrics.port),
+    ):
+        long_ago = datetime.now(UTC) - timedelta(minutes=10)
+        once = a_due("once", well.url)
+        await publish_due(app, once, once, a_due("late", well.url, due_at=long_ago))
+        await publish_due(app, a_due("again", slow_starter.url), a_due("never", gone.url), b"not an event")
+        await metrics.reaches(3, "deliveries_total", outcome="completed")
+        await metrics.reaches(1, "deliveries_total", outcome="failed")
+        await metrics.reaches(1, "delivery_events_parked_total")
+        await metrics.reaches(4, "delivery_outcomes_announced_total")
+        values = await metrics.values()
+    for result, times in {"2xx": 3, "5xx": 1, "4xx": 1, "timeout": 0}.items():
+        assert values["delivery_attempts_total", frozenset({("result", result)})] == times
+    assert values["deliveries_stored_total", frozenset()] == 4
+    assert values["deliveries_duplicate_total", frozenset()] == 1
+    assert values["delivery_retries_total", frozenset()] == 1
+    assert values["delivery_call_seconds_count", frozenset()] == 5
+    assert values["deliveries_late_total", frozenset()] == 1
+    assert values["deliveries_in_flight", frozenset()] == 0
+    assert values["occurrence_lateness_seconds_count", frozenset({("stage", "first_attempt")})] == 4
+    assert values["occurrence_lateness_seconds_count", frozenset({("stage", "delivered")})] == 3
+    assert values["occurrence_lateness_seconds_sum", frozenset({("stage", "delivered")})] >= 600
+
+
+async def test_calls_in_flight_and_breakers_are_shown(site: Site, app: Application) -> None:
+    gate, metrics = Gate(status=500), Metrics(free_port())
+    settings = {"metrics_port": metrics.port, "breaker_failures": 2, "breaker_first_pause_seconds": 60}
+    async with a_receiver(gate) as receiver, running_delivery(site, **settings):
+        await publish_due(app, *(a_due(f"job-{n}", receiver.url) for n in range(2)))
+        await metrics.reaches(2, "deliveries_in_flight")
+        gate.opened.set()
+        await metrics.reaches(1, "delivery_breakers_open")
+        await metrics.reaches(1, "delivery_breaker_changes_total", change="opened")
+        await metrics.reaches(2, "deliveries_open")
+        await metrics.reaches(1, "deliveries_overdue")
+        await metrics.reaches(0.1, "deliveries_oldest_overdue_seconds")
+
+
+async def test_the_sample_of_deliveries_looks_no_further_than_its_bound(site: Site, database: Any) -> None:
+    await insert_rows(database, "example.com:443", 3_000)
+    await database.execute("analyze deliveries")
+    connection = await asyncpg.connect(site.database_url, timeout=10, server_settings=DELIVERY_PLANNER)
+    try:
+        sample = await sample_deliveries(connection, up_to=100)
+        assert (sample.open, sample.overdue) == (100, 100)
+        plan = await connection.fetch(f"explain (analyze, timing off) {DELIVERY_SAMPLE}", 100)
+        text = "\n".join(row[0] for row in plan)
+        assert "Seq Scan" not in text
+        assert "actual rows=3000" not in text
+    finally:
+        await connection.close(timeout=5)

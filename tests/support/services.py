@@ -44,7 +44,7 @@ async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
 async def running_delivery(site: Site, **overrides: Any) -> AsyncIterator[None]:
     """Loopback is open, where the tests' receivers are; retries come quickly."""
     defaults = {"webhook_allow_networks": "127.0.0.0/8", "retry_base_seconds": 0.05, "shutdown_grace_seconds": 5}
-    settings = DeliverySettings(**_common(site), **{**defaults, **overrides})
+    settings = DeliverySettings(**{**_common(site), **defaults, **overrides})
     async with _running(lambda stop: deliver(settings, stop)):
         yield
 
