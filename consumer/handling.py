@@ -72,7 +72,7 @@ class BatchHandler:
 
     async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         copies = [
-            parked_copy(message, parking_queue=self.names.parked, errors=given.errors, parked_by="consumer")
+            parked_copy(message, exchange=self.names.parking, errors=given.errors, parked_by="consumer")
             for message, given in zip(messages, answers, strict=True)
             if given.parked
         ]

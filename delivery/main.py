@@ -78,7 +78,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             lease_margin=settings.lease_margin_seconds,
         )
         handler = DueHandler(
-            pool, parking, names.parked, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
+            pool, parking, names.parking, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
         announcer = Announcer(

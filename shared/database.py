@@ -35,6 +35,7 @@ PASSING_TROUBLE = (
     asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,  # a node that was demoted
+    asyncpg.InsufficientPrivilegeError,  # no message's fault; an operator can mend it while we wait
 )
 # Trouble of a connection attempt: also what an operator can mend while we wait.
 CONNECT_TROUBLE = (*PASSING_TROUBLE, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
