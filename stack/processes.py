@@ -94,7 +94,7 @@ def spawn(  # noqa: PLR0913  (each says something about the child that cannot be
 ) -> Child:
     """Start a child with its output in `log` and its record in `records`."""
     argv = [str(part) for part in command]
-    mark = uuid.uuid4().hex
+    mark = f"{records}/{name}#{uuid.uuid4().hex}"
     parent = os.getpid()
 
     def before_exec() -> None:

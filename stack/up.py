@@ -26,7 +26,8 @@ WATCH_SECONDS = 0.3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT, too: a shell that starts us in the background would have us ignore it.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _interrupt)
     try:
         run_until_interrupted(options.directory, options.services)
