@@ -32,6 +32,9 @@ def write_node(directory: Path, port: int, user: str, password: str, plugins: tu
         "ERL_INETRC": str(names),
         "ERL_EPMD_PORT": str(free_port()),
         "ERL_EPMD_ADDRESS": LOOPBACK,
+        # Any Erlang program that finds no port mapper would start one that stays: while everything is being killed,
+        # for one.
+        "ERL_ZFLAGS": "-start_epmd false",
         "ERL_CRASH_DUMP": str(directory / "erl_crash.dump"),
         "RABBITMQ_NODENAME": f"duebell-{port}@localhost",
         "RABBITMQ_DIST_PORT": str(free_port()),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stack.directory import clean_up_after_the_dead
 from stack.errors import StackError
 from stack.processes import wait_until
 from stack.up import watch
@@ -69,6 +70,7 @@ def test_killed_in_the_middle_of_its_start_it_leaves_nothing(directory: Path) ->
     finish(command)
 
     assert nothing_knows(str(directory), seconds=15)
+    clean_up_after_the_dead(directory)  # files, too, in case Postgres had to run from a copy elsewhere
 
 
 def test_a_part_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
