@@ -105,8 +105,8 @@ def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(endpoints, indent=2) + "\n")
-    draft.replace(file)
     try:
+        draft.replace(file)
         yield
     finally:
         file.unlink(missing_ok=True)

@@ -32,6 +32,11 @@ def wait_up(directory: Path, command: subprocess.Popen[str]) -> dict[str, str]:
     return endpoints
 
 
+def wait_for_line(command: subprocess.Popen[str], wanted: str) -> None:
+    assert command.stdout is not None
+    assert any(line.rstrip() == wanted for line in command.stdout), f"it never said: {wanted}"
+
+
 def finish(command: subprocess.Popen[str]) -> str:
     return command.communicate(timeout=UP_SECONDS)[0]
 
@@ -53,11 +58,11 @@ def test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean(directory
     third = up(directory)
     assert wait_until(lambda: not (directory / "endpoints.json").exists(), 20)
     assert wait_up(directory, third) != endpoints
+    wait_for_line(third, "Ctrl-C stops everything.")
 
     third.send_signal(signal.SIGINT)
-    said = finish(third)
+    assert "Stopped. Nothing is left running." in finish(third)
     assert third.returncode == 0
-    assert "Ctrl-C stops everything." in said
     assert not (directory / "endpoints.json").exists()
     assert nothing_knows(str(directory))
 
