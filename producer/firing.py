@@ -76,6 +76,7 @@ class Firer:
                 await settle_jobs(connection, settle_all(shots, verdicts))
             self.lane_metrics.transaction.observe(time.monotonic() - began)
         report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
+        await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(claim.jobs), full)
 
     def _aim(self, claim: Claim) -> tuple[list[Shot], list[Outgoing]]:

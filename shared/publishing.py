@@ -28,6 +28,7 @@ class Publisher:
         self._broker = broker
         self._stack = AsyncExitStack()
         self._channel: AbstractChannel | None = None
+        self._trouble: frozenset[Verdict] = frozenset()
 
     async def __aenter__(self) -> Self:
         return self
@@ -39,16 +40,24 @@ class Publisher:
         """One verdict per message, in order, within the timeout. Never raises for what the broker does."""
         if not messages:
             return []
+        await self.mend()
         try:
             async with asyncio.timeout(timeout):
                 verdicts = await _publish(await self._open(), messages, timeout)
         except BROKER_TROUBLE:
             verdicts = [Verdict.UNKNOWN] * len(messages)
-        if Verdict.UNKNOWN in verdicts or Verdict.CLOSED in verdicts:
-            await self._retire()
-        if Verdict.CLOSED in verdicts or Verdict.RETURNED in verdicts:
-            await self._heal_topology()
+        self._trouble = frozenset(verdicts)
         return verdicts
+
+    async def mend(self) -> None:
+        """Clears up after the last publish, which may take seconds with a broker that does not answer. The next publish
+        does it first; whoever holds locks while publishing calls it as soon as they are released.
+        """
+        trouble, self._trouble = self._trouble, frozenset()
+        if Verdict.UNKNOWN in trouble or Verdict.CLOSED in trouble:
+            await self._retire()
+        if Verdict.CLOSED in trouble or Verdict.RETURNED in trouble:
+            await self._heal_topology()
 
     async def _open(self) -> Channel:
         if self._channel is None or self._channel.is_closed:

@@ -47,7 +47,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         postgres, rabbitmq = running.enter_context(stores(directory, logs=logs))
         if names:
             print(f"Migrating, and starting {' and '.join(names)} …", flush=True)
-        ground = Ground(postgres.url, rabbitmq.url, directory, logs)
+        ground = Ground.on(postgres, rabbitmq, directory, logs)
         started = running.enter_context(services(ground, names))
         endpoints = {
             "database_url": postgres.url,
@@ -103,8 +103,8 @@ def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(endpoints, indent=2) + "\n")
-    draft.replace(file)
     try:
+        draft.replace(file)
         yield
     finally:
         file.unlink(missing_ok=True)
@@ -145,7 +145,8 @@ def stop_on_signals() -> None:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT, too: a shell that starts us in the background would have us ignore it.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,14 +104,18 @@ class ServiceProcess:
 
 
 @contextmanager
-def service_process(name: str, environment: dict[str, str], directory: Path) -> Iterator[ServiceProcess]:
+def service_process(
+    name: str, where: Site | Mapping[str, str], directory: Path, **settings: str
+) -> Iterator[ServiceProcess]:
+    """On a site, with the service's own users and their rights; or in any environment."""
+    environment = where.environment_of(name) if isinstance(where, Site) else where
     log = directory / f"{name}-{len(list(directory.iterdir()))}.log"
     inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", name],
             cwd=ROOT,
-            env={**inherited, "METRICS_PORT": "0", **environment},
+            env={**inherited, "METRICS_PORT": "0", **environment, **settings},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
