@@ -17,7 +17,8 @@ LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
 def write_node(directory: Path, port: int, definitions: str, plugins: Mapping[str, int]) -> dict[str, str]:
     """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them.
 
-    `definitions` are the users and their rights, in RabbitMQ's own form. `plugins` are those that serve HTTP (rabbitmq_management, rabbitmq_prometheus), each with its port."""
+    `definitions` are the users and their rights, in RabbitMQ's own form. `plugins` are those that serve HTTP
+    (rabbitmq_management, rabbitmq_prometheus), each with its port."""
     home = directory / "home"
     home.mkdir()
     _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)

@@ -1,5 +1,5 @@
-"""Who may do what in the stores: the same users, with the same rights, that docker-compose.yml sets up from the files in
-`roles/`, so that whatever runs here runs with them. Passwords are random and live as long as the store."""
+"""Who may do what in the stores: the same users, with the same rights, that docker-compose.yml sets up from the files
+in `roles/`, so that whatever runs here runs with them. Passwords are random and live as long as the store."""
 
 import secrets
 from pathlib import Path
