@@ -15,8 +15,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from stack import prometheus
 from stack.directory import STACK, claim, clean_up_after_the_dead
 from stack.errors import DirectoryInUseError, StackError, last_lines
+from stack.prometheus import Prometheus, scrape_targets
 from stack.services import SERVICES, Ground, services
 from stack.stores import stores
 
@@ -44,9 +46,11 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
     with ExitStack() as running:
         directory = running.enter_context(_only_one(root))
         print("Starting Postgres and RabbitMQ …", flush=True)
-        postgres, rabbitmq = running.enter_context(stores(directory, logs=logs))
+        watched = bool(names) and prometheus.installed()
+        plugins = (prometheus.RABBITMQ_PLUGIN,) if watched else ()
+        postgres, rabbitmq = running.enter_context(stores(directory, logs=logs, plugins=plugins))
         if names:
-            print(f"Migrating, and starting {' and '.join(names)} …", flush=True)
+            print(f"Migrating, and starting {_listed(names)} …", flush=True)
         ground = Ground.on(postgres, rabbitmq, directory, logs)
         started = running.enter_context(services(ground, names))
         endpoints = {
@@ -54,9 +58,14 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
             "amqp_url": rabbitmq.url,
             **{name: service.url for name, service in started.items()},
         }
+        parts: dict[str, Part] = {"Postgres": postgres, "RabbitMQ": rabbitmq, **started}
+        if watched:
+            watcher = Prometheus(directory, scrape_targets(rabbitmq, started), logs=logs)
+            parts["Prometheus"] = running.enter_context(watcher)
+            endpoints["prometheus"] = watcher.url
         running.enter_context(_published(root / ENDPOINTS, endpoints))
         print(_page(root, endpoints), flush=True)
-        watch({"Postgres": postgres, "RabbitMQ": rabbitmq, **started})
+        watch(parts)
 
 
 class Part(Protocol):
@@ -123,11 +132,24 @@ Duebell is up.
 
       {{"id": "hello-1", "at": "2030-01-01T09:00:00Z", "topic": "hello", "payload": {{"any": "JSON"}}}}
 
+{_where_to_look(endpoints)}
   For programs, the same addresses are in {shown}/{ENDPOINTS}. Each service answers /metrics, /healthz and /readyz.
   Logs are in {shown}/logs. Data is fresh at every start and goes when you stop.
 
 Ctrl-C stops everything.
 """
+
+
+def _where_to_look(endpoints: Mapping[str, str]) -> str:
+    if url := endpoints.get("prometheus"):
+        return f"""  Metrics are collected: see the alerts at {url}/alerts, and draw what you like at {url}/graph.
+"""
+    return """  Prometheus is not installed; with it, metrics would be collected and alerts watched.
+"""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -1,0 +1,138 @@
+"""A private Prometheus on the loopback address, where Debian's package is installed: the configuration and the alerts
+of `prometheus/`, with the stack's own addresses in place of names."""
+
+import http.client
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ruamel.yaml import YAML
+
+from stack import processes
+from stack.directory import LOGS, Claim, claim
+from stack.errors import StackError, StartError
+from stack.ports import LOOPBACK, free_port
+from stack.processes import Child, spawn
+from stack.rabbitmq import RabbitMQ
+from stack.services import SERVICES, Service
+
+PROGRAM = "prometheus"
+RABBITMQ_PLUGIN = "rabbitmq_prometheus"
+FILES = Path(__file__).parent.parent / "prometheus"
+START_SECONDS = 30.0
+
+
+def installed() -> bool:
+    return shutil.which(PROGRAM) is not None
+
+
+class Prometheus:
+    """`with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
+
+    `targets` are addresses (host:port) for each job of `prometheus/prometheus.yml`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        targets: Mapping[str, Sequence[str]],
+        *,
+        logs: Path | None = None,
+        every: str | None = None,
+    ) -> None:
+        self.directory = directory.absolute() / "prometheus"
+        self.log = (logs or directory / LOGS).absolute() / "prometheus.log"
+        self.port = free_port()
+        self.url = f"http://{LOOPBACK}:{self.port}"
+        self._targets = targets
+        self._every = every
+        self._claim: Claim | None = None
+        self._server: Child | None = None
+
+    def alive(self) -> bool:
+        return self._server is not None and self._server.alive()
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        program = shutil.which(PROGRAM)
+        if program is None:
+            raise StackError("Prometheus is missing.\n  what to do: run `make setup`")
+        self._claim = claim(self.directory)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+        configuration = self.directory / "prometheus.yml"
+        YAML().dump(configured(self._targets, self._every), configuration)
+        server = spawn(
+            "prometheus",
+            [
+                program,
+                f"--config.file={configuration}",
+                f"--storage.tsdb.path={self.directory / 'data'}",
+                f"--web.listen-address={LOOPBACK}:{self.port}",
+                "--log.level=warn",
+            ],
+            records=self._claim.records,
+            log=self.log,
+            env={"PATH": os.defpath, "GOMAXPROCS": "2"},
+            cwd=Path("/"),
+        )
+        self._server = server
+        decided = processes.wait_until(lambda: not server.alive() or _is_ready(self.port), START_SECONDS)
+        if not decided or not server.alive():
+            raise StartError(
+                "Prometheus could not start.", log=self.log, next_step="read the log; a port may have been taken."
+            )
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        if self._claim is not None:
+            self._claim.empty()
+            self._claim.release()
+            self._claim = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def scrape_targets(rabbitmq: RabbitMQ, services: Mapping[str, Service]) -> dict[str, list[str]]:
+    """Where the parts of a stack are, for each job; a service that does not run has none."""
+    broker = f"{LOOPBACK}:{rabbitmq.plugin_ports[RABBITMQ_PLUGIN]}"
+    own = {name: [f"{LOOPBACK}:{services[name].port}"] if name in services else [] for name in SERVICES}
+    return {**own, "rabbitmq": [broker], "rabbitmq-queues": [broker]}
+
+
+def configured(targets: Mapping[str, Sequence[str]], every: str | None = None) -> dict[str, Any]:
+    """`prometheus/prometheus.yml` for these addresses."""
+    content: dict[str, Any] = YAML(typ="safe").load(FILES / "prometheus.yml")
+    content["rule_files"] = [str(FILES / file) for file in content["rule_files"]]
+    if every is not None:
+        content["global"] |= {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every}
+    for job in content["scrape_configs"]:
+        del job["dns_sd_configs"]
+        job["static_configs"] = [{"targets": list(targets[job["job_name"]])}]
+    return content
+
+
+def _is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2)
+    try:
+        connection.request("GET", "/-/ready")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
