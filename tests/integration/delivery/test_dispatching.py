@@ -232,17 +232,24 @@ async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Appli
 async def test_two_replicas_share_the_work_and_nothing_is_done_twice(
     site: Site, app: Application, database: Any
 ) -> None:
-    async def take_a_moment(_: Call) -> web.Response:
-        await asyncio.sleep(0.01)
-        return web.Response()
-
-    async with a_receiver(take_a_moment) as receiver:
-        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(300)))
+    gate = Gate()
+    async with a_receiver(gate) as receiver:
+        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(200)))
         limits = {"max_in_flight": 8, "max_in_flight_per_host": 8, "batch_size": 20}
         async with running_delivery(site, **limits), running_delivery(site, **limits):
-            await all_end(database, 300)
-    assert len(receiver.effects) == len(receiver.calls) == 300
-    assert 8 < receiver.most_at_once <= 16
+
+            async def both_are_full() -> bool:
+                return receiver.at_once == 16
+
+            await eventually(both_are_full)
+            gate.opened.set()
+            await all_end(database, 200)
+    retried = await database.fetch(
+        "select number, error, status_code from delivery_attempts where status_code is distinct from 200"
+    )
+    assert not retried
+    assert len(receiver.effects) == len(receiver.calls) == 200
+    assert receiver.most_at_once == 16
 
 
 async def test_a_database_that_drops_every_connection_delays_and_loses_nothing(
