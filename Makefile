@@ -1,6 +1,8 @@
 # Everything a developer runs. Needs sh and make; the rest is set up on the way.
 
 PY := .venv/bin/python
+# What runs servers is told when make itself is killed, and ends them.
+RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	--python-version 3.11 pyproject.toml
@@ -16,14 +18,14 @@ setup: ## install what is missing: the virtual environment, and RabbitMQ (done b
 	@sh stack/setup.sh
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
-	@$(PY) -m stack.demo
+	@$(RUN) -m stack.demo
 
 up: setup ## the whole stack on this machine, until Ctrl-C
-	@$(PY) -m stack.up
+	@$(RUN) -m stack.up
 
 test: setup lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
 	@echo "== tests"
-	@$(PY) -m pytest $(ARGS)
+	@$(RUN) -m pytest $(ARGS)
 
 lint: setup
 	@echo "== lint"
@@ -31,7 +33,7 @@ lint: setup
 	@echo "== format"
 	@.venv/bin/ruff format --check .
 	@echo "== import rules"
-	@.venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-logo
 	@echo "== compose file"
 	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 

@@ -78,6 +78,7 @@ class Firer:
             verdicts = self._blame(claim, verdicts)
             await settle_jobs(connection, _settled(shots, verdicts))
         self._observe(claim.now, shots, verdicts)  # committed: only now is it true
+        await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(claim.jobs), full)
 
     def _aim(self, claim: Claim) -> tuple[list[_Shot], list[Outgoing]]:

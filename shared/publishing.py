@@ -8,46 +8,17 @@ because its outstanding confirms can no longer be told apart.
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self, cast
-from uuid import uuid4
+from typing import Self, cast
 
 from aio_pika.abc import AbstractChannel
-from aiormq.channel import Channel as UnderlayChannel
-from aiormq.exceptions import ChannelClosed, DeliveryError, PublishError
-from pamqp.commands import Basic
+from aiormq.channel import Channel
+from aiormq.exceptions import ChannelClosed
 
 from shared.broker import BROKER_TROUBLE, Broker
-from shared.lifecycle import first_of
+from shared.publish_batch import Outgoing, PublishBatch, Verdict
 
-PERSISTENT = 2
-# For publishes to learn why their channel was closed.
-LAST_WORDS = 0.1
-
-
-class Verdict(StrEnum):
-    CONFIRMED = "confirmed"
-    RETURNED = "returned"  # no queue took it
-    NACKED = "nacked"  # a queue refused it, most likely because it is full
-    UNKNOWN = "unknown"  # no answer in time, or the channel was lost
-    CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    exchange: str
-    routing_key: str
-    body: bytes
-    type: str | None = None
-    content_type: str | None = "application/json"
-    correlation_id: str | None = None
-    reply_to: str | None = None
-    timestamp: datetime | None = None
-    headers: dict[str, Any] = field(default_factory=dict)
-    mandatory: bool = True
+__all__ = ["Outgoing", "Publisher", "Verdict"]
 
 
 class Publisher:
@@ -57,6 +28,7 @@ class Publisher:
         self._broker = broker
         self._stack = AsyncExitStack()
         self._channel: AbstractChannel | None = None
+        self._trouble: frozenset[Verdict] = frozenset()
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,39 +40,30 @@ class Publisher:
         """One verdict per message, in order, within the timeout. Never raises for what the broker does."""
         if not messages:
             return []
+        await self.mend()
         try:
             async with asyncio.timeout(timeout):
-                channel = await self._open()
+                verdicts = await _publish(await self._open(), messages, timeout)
         except BROKER_TROUBLE:
-            await self._retire()
-            return [Verdict.UNKNOWN] * len(messages)
-        # Tasks, not gather under a timeout: a stalled broker can surface as a CancelledError that nobody asked for,
-        # which must stay inside its own publish.
-        tasks = [asyncio.create_task(_publish_one(channel, message)) for message in messages]
-        closing = channel.closing
-        try:
-            # aiormq leaves some publishes waiting for ever when their connection dies: the channel's end is theirs too.
-            await first_of(asyncio.wait(tasks), asyncio.wait({closing}), asyncio.sleep(timeout))
-            await asyncio.wait(tasks, timeout=LAST_WORDS)
-        finally:
-            closing.cancel()  # an observer of our own: it would stay with the channel for good
-            unfinished = [task for task in tasks if not task.done()]
-            for task in unfinished:
-                task.cancel()
-            if unfinished:
-                await asyncio.wait(unfinished)
-        verdicts = [_verdict_of(task) for task in tasks]
-        if any(verdict in {Verdict.UNKNOWN, Verdict.CLOSED} for verdict in verdicts):
-            await self._retire()
-        if Verdict.CLOSED in verdicts or Verdict.RETURNED in verdicts:
-            await self._heal_topology()
+            verdicts = [Verdict.UNKNOWN] * len(messages)
+        self._trouble = frozenset(verdicts)
         return verdicts
 
-    async def _open(self) -> UnderlayChannel:
+    async def mend(self) -> None:
+        """Clears up after the last publish, which may take seconds with a broker that does not answer. The next publish
+        does it first; whoever holds locks while publishing calls it as soon as they are released.
+        """
+        trouble, self._trouble = self._trouble, frozenset()
+        if Verdict.UNKNOWN in trouble or Verdict.CLOSED in trouble:
+            await self._retire()
+        if Verdict.CLOSED in trouble or Verdict.RETURNED in trouble:
+            await self._heal_topology()
+
+    async def _open(self) -> Channel:
         if self._channel is None or self._channel.is_closed:
             await self._retire()
             self._channel = await self._stack.enter_async_context(self._broker.open_channel())
-        return cast("UnderlayChannel", await self._channel.get_underlay_channel())
+        return cast("Channel", await self._channel.get_underlay_channel())
 
     async def _heal_topology(self) -> None:
         # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
@@ -112,39 +75,15 @@ class Publisher:
         await self._stack.aclose()
 
 
-async def _publish_one(channel: UnderlayChannel, message: Outgoing) -> None:
-    await channel.basic_publish(
-        message.body,
-        exchange=message.exchange,
-        routing_key=message.routing_key,
-        mandatory=message.mandatory,
-        wait=False,
-        properties=Basic.Properties(
-            # Returns are matched by message_id, so it is fresh for every publish; what stays the same between two
-            # publishes of one occurrence is the idempotency key.
-            message_id=uuid4().hex,
-            delivery_mode=PERSISTENT,
-            content_type=message.content_type,
-            message_type=message.type,
-            correlation_id=message.correlation_id,
-            reply_to=message.reply_to,
-            timestamp=message.timestamp,
-            headers=message.headers or None,
-        ),
-    )
-
-
-def _verdict_of(task: asyncio.Task[None]) -> Verdict:
-    if task.cancelled():
-        return Verdict.UNKNOWN
-    match task.exception():
-        case None:
-            return Verdict.CONFIRMED
-        case PublishError():
-            return Verdict.RETURNED
-        case DeliveryError():
-            return Verdict.NACKED
-        case ChannelClosed():
-            return Verdict.CLOSED
-        case _:
-            return Verdict.UNKNOWN
+async def _publish(channel: Channel, messages: Sequence[Outgoing], timeout: float) -> list[Verdict]:
+    batch, closing = PublishBatch(channel, messages), channel.closing
+    try:
+        await batch.send()
+        # A little less than the caller's own deadline, so that what was confirmed in time still counts.
+        await asyncio.wait({batch.settled, closing}, timeout=0.95 * timeout, return_when=asyncio.FIRST_COMPLETED)
+        closed_by_broker = closing.done() and not closing.cancelled() and isinstance(closing.exception(), ChannelClosed)
+        unsettled = Verdict.CLOSED if closed_by_broker else Verdict.UNKNOWN
+        return [unsettled if verdict is Verdict.UNKNOWN else verdict for verdict in batch.verdicts]
+    finally:
+        closing.cancel()  # an observer of our own: it would stay with the channel for good
+        batch.forget()

@@ -25,6 +25,7 @@ from stack.errors import StackError
 MARK = "DUEBELL_STACK_CHILD"
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.02
+KILL_SECONDS = 20.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -76,7 +77,7 @@ class Child:
                 self.send(signal.SIGKILL)
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self._popen.wait(grace_seconds)
+            self._popen.wait(KILL_SECONDS)
         self._record.unlink(missing_ok=True)
         return self._popen.returncode
 
@@ -94,7 +95,7 @@ def spawn(  # noqa: PLR0913  (each says something about the child that cannot be
 ) -> Child:
     """Start a child with its output in `log` and its record in `records`."""
     argv = [str(part) for part in command]
-    mark = uuid.uuid4().hex
+    mark = f"{records}/{name}#{uuid.uuid4().hex}"
     parent = os.getpid()
 
     def before_exec() -> None:

@@ -31,13 +31,15 @@ PROTOCOL_HEADER, GREETING = b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"
 
 
 class RabbitMQ:
-    """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`."""
+    """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`.
+
+    `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer."""
 
     def __init__(self, directory: Path, *, logs: Path | None = None, plugins: tuple[str, ...] = ()) -> None:
         self.directory = directory.absolute() / "rabbitmq"
         self.log = (logs or directory / LOGS).absolute() / "rabbitmq.log"
         self.port = 0
-        self._plugins = plugins
+        self.plugin_ports = dict.fromkeys(plugins, 0)
         self._password = secrets.token_hex(16)
         self._claim: Claim | None = None
         self._environment: dict[str, str] | None = None
@@ -145,7 +147,8 @@ class RabbitMQ:
     def _first_boot(self, claimed: Claim) -> None:
         """Find ports, write the node's files, start its port mapper and the node itself."""
         self.port = free_port()
-        environment = write_node(claimed.path, self.port, USER, self._password, self._plugins)
+        self.plugin_ports = {plugin: free_port() for plugin in self.plugin_ports}
+        environment = write_node(claimed.path, self.port, USER, self._password, self.plugin_ports)
         if self._epmd is not None:
             self._epmd.stop()
         self._epmd = self._spawn("epmd", ["epmd", "-address", LOOPBACK], environment)

@@ -5,6 +5,7 @@ ports, is given here: configuration, plugins, data, log, cookie, port mapper, na
 
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from stack.ports import LOOPBACK, free_port
@@ -13,8 +14,10 @@ from stack.ports import LOOPBACK, free_port
 LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
 
 
-def write_node(directory: Path, port: int, user: str, password: str, plugins: tuple[str, ...]) -> dict[str, str]:
-    """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them."""
+def write_node(directory: Path, port: int, user: str, password: str, plugins: Mapping[str, int]) -> dict[str, str]:
+    """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them.
+
+    `plugins` are those that serve HTTP (rabbitmq_management, rabbitmq_prometheus), each with its port."""
     home = directory / "home"
     home.mkdir()
     _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)
@@ -32,6 +35,9 @@ def write_node(directory: Path, port: int, user: str, password: str, plugins: tu
         "ERL_INETRC": str(names),
         "ERL_EPMD_PORT": str(free_port()),
         "ERL_EPMD_ADDRESS": LOOPBACK,
+        # Any Erlang program that finds no port mapper would start one that stays: while everything is being killed,
+        # for one.
+        "ERL_ZFLAGS": "-start_epmd false",
         "ERL_CRASH_DUMP": str(directory / "erl_crash.dump"),
         "RABBITMQ_NODENAME": f"duebell-{port}@localhost",
         "RABBITMQ_DIST_PORT": str(free_port()),
@@ -53,11 +59,11 @@ def write_node(directory: Path, port: int, user: str, password: str, plugins: tu
     }
 
 
-def _settings(port: int, user: str, password: str, plugins: tuple[str, ...]) -> list[str]:
+def _settings(port: int, user: str, password: str, plugins: Mapping[str, int]) -> list[str]:
     lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}", f"default_user = {user}", f"default_pass = {password}"]
-    for plugin, name in (("rabbitmq_management", "management"), ("rabbitmq_prometheus", "prometheus")):
-        if plugin in plugins:
-            lines += [f"{name}.tcp.ip = {LOOPBACK}", f"{name}.tcp.port = {free_port()}"]
+    for plugin, plugin_port in plugins.items():
+        section = plugin.removeprefix("rabbitmq_")
+        lines += [f"{section}.tcp.ip = {LOOPBACK}", f"{section}.tcp.port = {plugin_port}"]
     return lines
 
 

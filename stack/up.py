@@ -103,8 +103,8 @@ def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(endpoints, indent=2) + "\n")
-    draft.replace(file)
     try:
+        draft.replace(file)
         yield
     finally:
         file.unlink(missing_ok=True)
@@ -145,7 +145,8 @@ def stop_on_signals() -> None:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT, too: a shell that starts us in the background would have us ignore it.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
 
 

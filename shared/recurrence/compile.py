@@ -12,7 +12,6 @@ from shared.recurrence.cron import read_cron
 from shared.recurrence.dates import excluded_dates, extra_dates, last_at, last_wall
 from shared.recurrence.ical import read_text
 from shared.recurrence.interval import IntervalRule
-from shared.recurrence.part_checks import check_parts
 from shared.recurrence.parts import DayParts, RuleParts
 from shared.recurrence.patterns import Pattern, PositionsInPeriods, TimesOnDays, at_positions, times_of_day
 from shared.recurrence.periods import DaysOfPeriods, EveryDays, Months, PeriodGrid, Periods, Weeks, Years
@@ -37,7 +36,7 @@ def compile_rule(spec: RuleSpec) -> Rule:
     return compiled(spec)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=1024)
 def compiled(spec: RuleSpec) -> Rule:
     check_choice(spec)
     if spec.every_seconds is not None:
@@ -91,7 +90,6 @@ def text_rule(spec: RuleSpec, source: str) -> Rule:
 
 
 def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
-    check_parts(parts)
     short = parts.freq in UNITS
     return Series(
         pattern_of(parts, start),

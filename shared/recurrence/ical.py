@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.part_checks import check_parts
 from shared.recurrence.parts import RuleParts, read_parts
 from shared.recurrence.seconds import wall_of
 
@@ -44,7 +45,7 @@ def dtstart_in(text: str) -> bool:
     return any(re.match(r"DTSTART\s*[:;]", line, re.IGNORECASE) for line in content_lines(text[:MAX_TEXT]))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def read_text(text: str) -> RecurrenceText:
     if len(text) > MAX_TEXT:
         raise BadRule("rrule", f"rrule: the text is longer than {MAX_TEXT} characters")
@@ -54,6 +55,7 @@ def read_text(text: str) -> RecurrenceText:
         name, parameters, value = split_line(line)
         if name == "RRULE":
             rules.append(read_parts(value, read_until))
+            check_parts(rules[-1])
         elif name in dates:
             dates[name] += read_dates(name, parameters, value)
         elif name == "EXRULE":
@@ -106,6 +108,8 @@ def read_dates(name: str, parameters: list[str], value: str) -> list[Moment]:
         else:
             raise BadRule("rrule", f"{name}: {parameter[:40]} is not supported")
     moments = [read_moment(name, item, zone) for item in value.split(",")]
+    if zone is not None and any(moment.kind == "utc" for moment in moments):
+        raise BadRule("rrule", f"{name}: a time in UTC has no TZID")
     if only_dates and any(moment.kind != "date" for moment in moments):
         raise BadRule("rrule", f"{name}: VALUE=DATE, but a time is given")
     return moments
@@ -123,11 +127,11 @@ def read_moment(part: str, text: str, zone: str | None) -> Moment:
     try:
         year, month, day, hour, minute, second = (int(number or 0) for number in found.groups()[:6])
         # RFC 5545 3.3.12: who knows no leap seconds reads second 60 as 59.
-        read = datetime(year, month, day, hour, minute, min(second, 59) if second == 60 else second, tzinfo=UTC)
+        read = datetime(year, month, day, hour, minute, 59 if second == 60 else second, tzinfo=UTC)
     except ValueError:
         raise bad from None
     if found[4] is None:
-        return Moment(wall_of(read), "date")
+        return Moment(wall_of(read), "date", zone)
     if found[7]:
         return Moment(wall_of(read), "utc")
     return Moment(wall_of(read), "local", zone)

@@ -1,7 +1,7 @@
 """The wall times of rules of a day or longer: days, and times on each of them.
 
 A pattern knows no zone. `seek(low, high, …)` gives the first wall time of the rule not before `low`; if that is not
-before `high`, it may be any lower bound of it instead, as long as nothing lies between under any offset.
+before `high`, it may be any lower bound of it instead, good to a day, as long as nothing lies between under any offset.
 """
 
 from bisect import bisect_left

@@ -18,6 +18,8 @@ from shared.recurrence.work import Work
 THURSDAY = 3
 """The weekday of day 0, 1 January 1970."""
 LAST_DAY = day_number(date(LAST_YEAR, 12, 31))
+NO_DAY = LAST_DAY + 1_000
+"""Later than any: there is none."""
 
 
 class Days(Protocol):
@@ -103,24 +105,33 @@ class PeriodGrid:
 
 
 class DaysOfPeriods:
-    """The days of weekly, monthly and yearly rules."""
+    """The days of weekly, monthly and yearly rules, with the last answer kept: a search rarely asks far from it."""
 
-    __slots__ = ("grid",)
+    __slots__ = ("grid", "known")
 
     def __init__(self, grid: PeriodGrid) -> None:
         self.grid = grid
+        self.known: tuple[int, int] = (NO_DAY, NO_DAY)
 
     def next_day(self, day: int, work: Work) -> int | None:
+        asked, answer = self.known
+        if not asked <= day <= answer:
+            answer = self.search(day, asked, answer, work)
+            self.known = (day, answer)
+        return None if answer == NO_DAY else answer
+
+    def search(self, day: int, asked: int, answer: int, work: Work) -> int:
         for number in self.grid.numbers_from(day):
             work.spend()
-            days = self.grid.periods.days_in(number)
-            if not days:
-                continue
             first = self.grid.periods.first_day(number)
+            if day < asked < first:
+                # From here on the search was made before.
+                return answer
+            days = self.grid.periods.days_in(number)
             position = bisect_left(days, day - first)
             if position < len(days):
                 return first + days[position]
-        return None
+        return NO_DAY
 
 
 class EveryDays:

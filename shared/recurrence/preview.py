@@ -18,8 +18,7 @@ def occurrences(rule: Rule, after: datetime, limit: int, since: Occurrence | Non
     for _ in range(CALLS):
         if current is None or current.at > after:
             break
-        latest = rule.latest_before(current, after + datetime.resolution)
-        current = rule.next_after(current) if latest == current else latest
+        current = rule.next_after(rule.latest_before(current, after + datetime.resolution))
     else:
         return []
     found: list[datetime] = []

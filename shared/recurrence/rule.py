@@ -5,13 +5,14 @@ was asked before, in this process or another, and a rule can be shared by everyo
 """
 
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.recurrence.bad_rule import BadRule
 from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
-from shared.recurrence.series import Hit, Series
+from shared.recurrence.series import Hit, Series, closer
 from shared.recurrence.work import STEPS, OutOfWork, Work
 
 WALK = 1_000
@@ -39,7 +40,8 @@ class Rule(Protocol):
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
-        rings one by one: it may stop on the way, and is then asked again with what it gave."""
+        rings one by one, and a very sparse one is hard to search: it may stop on the way, and can be asked again with
+        what it gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +83,30 @@ class CalendarRule:
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         stop = min(END, at_of(instant + SECOND - timedelta.resolution))
-        try:
-            if self.count is None:
-                return self.search_back(occurrence, stop)
-            return self.walk_on(occurrence, stop)
-        except OutOfWork:
-            return occurrence
+        return self.search_back(occurrence, stop) if self.count is None else self.walk_on(occurrence, stop)
 
     def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
         """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
         work = Work(2 * STEPS)
-        while low < high:
-            middle = (low + high) // 2
-            found = self.ring_from(middle, high, occurrence.index, work)
-            if found is None:
-                high = middle
-            else:
-                latest, low = found, at_of(found.at) + 1
+        with suppress(OutOfWork):
+            while low < high:
+                middle = (low + high) // 2
+                found = self.ring_from(middle, high, occurrence.index, work)
+                if found is None:
+                    high = middle
+                else:
+                    latest, low = found, at_of(found.at) + 1
         return latest
 
     def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
         work = Work()
-        for _ in range(WALK):
-            found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
-            if found is None:
-                break
-            occurrence = found
+        with suppress(OutOfWork):
+            for _ in range(WALK):
+                found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
+                if found is None:
+                    break
+                occurrence = found
         return occurrence
 
     def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
@@ -123,15 +122,18 @@ class CalendarRule:
             if not self.excluded.covers(hit):
                 return Occurrence(instant_of(hit.at), index)
             at = hit.at + 1
-            if self.count is None and hit.walls[0] // DAY in self.excluded.days:
-                # Nothing else of this day rings either; the day cannot end later than this, nor the span be left.
-                at = max(at, min(hit.span_end, hit.at + DAY - hit.walls[0] % DAY))
+            if self.count is None and len(self.series) == 1 and hit.walls[0] // DAY in self.excluded.days:
+                # Nothing else that the clock shows on this day rings either.
+                at = max(at, min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY))
 
     def hit_from(self, at: int, stop: int, work: Work) -> Hit | None:
         if len(self.series) == 1:
             return self.series[0].next_from(at, stop, work)
-        hits = [hit for hit in (series.next_from(at, stop, work) for series in self.series) if hit is not None]
-        return min(hits, key=lambda hit: hit.at) if hits else None
+        nearest = None
+        for series in self.series:
+            hit = series.next_from(at, stop, work)
+            nearest = nearest if hit is None else closer(nearest, hit)
+        return nearest
 
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)

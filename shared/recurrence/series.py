@@ -18,7 +18,8 @@ class Hit(NamedTuple):
     at: int
     walls: tuple[int, ...]
     """What the clock showed; two where a time shifted out of a gap meets one that is there already."""
-    span_end: int
+    clear_until: int
+    """Up to here, or to its own instant, this series reads its clock with one offset only."""
 
 
 class Series:
@@ -56,7 +57,8 @@ class Series:
                 low, high = max(at + offset, self.first_wall), min(span.end + offset, self.stop_wall)
                 wall = self.pattern.seek(low, high, offset, work) if low < high else high
                 if wall < high:
-                    nearest = closer(nearest, Hit(wall - offset, (wall,), span.end))
+                    found = wall - offset
+                    nearest = closer(nearest, Hit(found, (wall,), span.end if len(span.offsets) == 1 else found))
                 elif resume is None or wall - offset < resume:
                     resume = wall - offset
             if nearest is not None:
@@ -71,5 +73,5 @@ def closer(one: Hit | None, other: Hit) -> Hit:
     if one is None or other.at < one.at:
         return other
     if other.at == one.at:
-        return Hit(one.at, one.walls + other.walls, one.span_end)
+        return Hit(one.at, one.walls + other.walls, min(one.clear_until, other.clear_until))
     return one

@@ -49,9 +49,10 @@ class Ticks:
                     return wall
                 break
             wall = tick + self.unit
-        # Another offset moves the grid within the day, but not the days: only they bound what comes after `high`.
+        # Another offset moves the grid a little, but not the days; and a unit cut by `high` may still ring in it.
         day = self.days.next_day(high // DAY, work)
-        return NEVER if day is None else max(high, day * DAY)
+        tick = grid - (grid - high + self.unit) // self.step * self.step
+        return NEVER if day is None else max(high, day * DAY, tick)
 
     def not_before(self, tick: int, work: Work) -> int:
         """The tick itself if the clock allows it, else the next moment at which it may."""

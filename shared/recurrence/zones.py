@@ -32,8 +32,11 @@ def load_zone(name: str, field: str = "timezone") -> ZoneInfo:
 
 
 def resolve_local(local: datetime, zone: ZoneInfo, gap: Gap = "shift", fold: Fold = "first") -> datetime | None:
-    """The instant of a wall time; None if it falls into a gap that skips. Of `both`, the first."""
-    instants = instants_of(local, zone, gap, fold)
+    """The instant of a naive wall time; None if it falls into a gap that skips. Of `both`, the first."""
+    try:
+        instants = instants_of(local, zone, gap, fold)
+    except OverflowError:
+        raise BadRule("at", f"at: {local.isoformat()} is beyond the calendar") from None
     return instants[0] if instants else None
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from stack.directory import clean_up_after_the_dead
 from stack.errors import StackError
 from stack.processes import wait_until
 from stack.up import watch
@@ -29,6 +30,11 @@ def wait_up(directory: Path, command: subprocess.Popen[str]) -> dict[str, str]:
     assert command.poll() is None, command.communicate()[0]
     endpoints: dict[str, str] = json.loads(file.read_text())
     return endpoints
+
+
+def wait_for_line(command: subprocess.Popen[str], wanted: str) -> None:
+    assert command.stdout is not None
+    assert any(line.rstrip() == wanted for line in command.stdout), f"it never said: {wanted}"
 
 
 def finish(command: subprocess.Popen[str]) -> str:
@@ -52,11 +58,11 @@ def test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean(directory
     third = up(directory)
     assert wait_until(lambda: not (directory / "endpoints.json").exists(), 20)
     assert wait_up(directory, third) != endpoints
+    wait_for_line(third, "Ctrl-C stops everything.")
 
     third.send_signal(signal.SIGINT)
-    said = finish(third)
+    assert "Stopped. Nothing is left running." in finish(third)
     assert third.returncode == 0
-    assert "Ctrl-C stops everything." in said
     assert not (directory / "endpoints.json").exists()
     assert nothing_knows(str(directory))
 
@@ -69,6 +75,7 @@ def test_killed_in_the_middle_of_its_start_it_leaves_nothing(directory: Path) ->
     finish(command)
 
     assert nothing_knows(str(directory), seconds=15)
+    clean_up_after_the_dead(directory)  # files, too, in case Postgres had to run from a copy elsewhere
 
 
 def test_a_part_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:

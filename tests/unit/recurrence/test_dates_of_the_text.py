@@ -144,6 +144,15 @@ def test_a_day_taken_out_of_a_secondly_rule_is_passed_in_one_go() -> None:
     ]
 
 
+def test_a_shifted_friday_rings_though_the_saturday_it_moved_to_is_taken_out() -> None:
+    text = "RRULE:FREQ=WEEKLY;BYDAY=FR;BYHOUR=12\nRRULE:FREQ=WEEKLY;BYDAY=SA;BYHOUR=0,12\nEXDATE;VALUE=DATE:20111231"
+    assert rings(3, start_at="2011-12-28T00:00:00", timezone="Pacific/Apia", rrule=text) == [
+        "2011-12-30 22:00",
+        "2012-01-05 22:00",
+        "2012-01-06 10:00",
+    ]
+
+
 def test_several_rrules_ring_together() -> None:
     text = "RRULE:FREQ=DAILY;BYHOUR=9\nRRULE:FREQ=WEEKLY;BYDAY=SA;BYHOUR=9,10"
     assert rings(4, rrule=text, **BERLIN) == [
@@ -162,6 +171,7 @@ def test_several_rrules_ring_together() -> None:
         ("DTSTART;TZID=Europe/Berlin:20250401T090000", "2025-04-01 07:00"),
         ('dtstart;tzid="Europe/Berlin":20250401t090000', "2025-04-01 07:00"),
         ("DTSTART;VALUE=DATE:20250401", "2025-03-31 22:00"),
+        ("DTSTART;TZID=Europe/Berlin;VALUE=DATE:20250401", "2025-03-31 22:00"),
         ("DTSTART;VALUE=DATE-TIME:20250401T090000", "2025-04-01 07:00"),
     ],
 )

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from shared.recurrence import resolve_local
+from shared.recurrence import BadRule, resolve_local
 from tests.unit.recurrence.reading import rings, short, walk
 
 NEW_YORK = "America/New_York"
@@ -317,3 +317,8 @@ def test_a_start_in_the_second_pass_does_not_ring_in_the_first() -> None:
 def test_one_wall_time_becomes_an_instant(zone: str, local: str, gap: Any, fold: Any, expected: str | None) -> None:
     found = resolve_local(datetime.fromisoformat(local), ZoneInfo(zone), gap, fold)
     assert (short(found) if found else None) == expected
+
+
+def test_a_wall_time_at_the_end_of_the_calendar_is_refused() -> None:
+    with pytest.raises(BadRule, match="beyond the calendar"):
+        resolve_local(datetime.fromisoformat("9999-12-31T23:00:00"), ZoneInfo(NEW_YORK))

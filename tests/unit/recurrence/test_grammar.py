@@ -115,6 +115,7 @@ def test_positions_look_at_days_and_times_together() -> None:
         ("RRULE;X-A=1:FREQ=DAILY", "RRULE: has no parameter X-A=1"),
         ("RRULE:FREQ=DAILY\nRDATE;VALUE=PERIOD:20250101T000000Z/PT1H", "RDATE: VALUE=PERIOD is not supported"),
         ("RRULE:FREQ=DAILY\nEXDATE;VALUE=DATE:20250101T000000Z", "EXDATE: VALUE=DATE, but a time is given"),
+        ("DTSTART;TZID=Europe/Berlin:20250101T000000Z\nRRULE:FREQ=DAILY", "DTSTART: a time in UTC has no TZID"),
         ("RRULE:FREQ=DAILY\nEXDATE:", "EXDATE: '' is not a date or date-time"),
         ("RRULE:FREQ=DAILY\nEXDATE;TZID=Mars/Base:20250101T000000", "'Mars/Base' is not an IANA time zone"),
         ("DTSTART:20250101T000000\nDTSTART:20250101T000000\nRRULE:FREQ=DAILY", "DTSTART: given more than once"),
