@@ -83,10 +83,16 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             pool, outbound, announcing, metrics, something_ended, publish_timeout=settings.publish_timeout_seconds
         )
         retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
+        all_recorded = Stop()
+
+        async def dispatch() -> None:
+            await dispatcher.run(stop, settings.shutdown_grace_seconds)
+            all_recorded.request()
+
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(dispatcher.run(stop, settings.shutdown_grace_seconds), name="dispatcher")
+            tasks.create_task(dispatch(), name="dispatcher")
             tasks.create_task(consume_until_stopped(intake, handler, stop), name="intake")
-            tasks.create_task(announcer.run(stop), name="announcer")
+            tasks.create_task(announcer.run(all_recorded), name="announcer")
             tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
 
 

@@ -19,7 +19,7 @@ from delivery.outcomes import RetryPolicy
 from delivery.store import PLANNER
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, open_pool
-from tests.support.application import Application
+from tests.support.application import Application, an_application
 from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
@@ -206,14 +206,16 @@ async def test_a_lease_lost_to_another_worker_records_nothing(site: Site, app: A
     assert await attempts_of(database, "tea") == []
 
 
-async def test_an_orderly_stop_lets_calls_finish(site: Site, app: Application, database: Any) -> None:
+async def test_an_orderly_stop_lets_calls_finish_and_announces_them(site: Site, database: Any) -> None:
     gate = Gate()
-    async with a_receiver(gate) as receiver:
+    async with an_application(site, listen_to="delivery.#") as app, a_receiver(gate) as receiver:
         async with running_delivery(site, shutdown_grace_seconds=20):
             await publish_due(app, a_due("tea", receiver.url))
             await receiver.called(1)
             asyncio.get_running_loop().call_later(0.5, gate.opened.set)
         assert (await delivery_of(database, "tea"))["status"] == "COMPLETED"
+        await app.hears(1)
+        assert await database.fetchval("select count(*) from delivery_announcements") == 0
 
 
 async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Application, database: Any) -> None:
