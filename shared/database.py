@@ -93,5 +93,6 @@ async def schema_is_current(pool: Pool) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """One line, without a stack trace."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    """One line, without a stack trace, and without Postgres' DETAIL: it repeats the row, payload and all."""
+    says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error
+    return " ".join(f"{type(error).__name__}: {says}".split()).rstrip(": ")

@@ -14,6 +14,8 @@ REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
 DUE_TYPE = "ScheduleDue"
 REPLY_TYPE = "ScheduleReply"
+COMPLETED_TYPE = "DeliveryCompleted"
+FAILED_TYPE = "DeliveryFailed"
 
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
@@ -201,3 +203,28 @@ class ScheduleReply(BaseModel):
     next_run_at: datetime | None = None
     upcoming: list[datetime] = Field(default_factory=list, description="the next three instants of what was accepted")
     errors: list[str] = Field(default_factory=list, description="each names its field first")
+
+
+class _DeliveryEnded(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    topic: str
+    sequence: int
+    due_at: datetime
+    idempotency_key: str
+    status: Literal["COMPLETED", "FAILED"]
+    attempts: int = Field(ge=1, description="calls made, the last one included")
+    reason: str | None = Field(description="why it failed, such as http_404 or timeout; null if it did not")
+
+
+class DeliveryCompleted(_DeliveryEnded):
+    """The webhook was called and answered with a 2xx."""
+
+    status: Literal["COMPLETED"]
+
+
+class DeliveryFailed(_DeliveryEnded):
+    """The webhook will not be called again, unless an operator replays the delivery."""
+
+    status: Literal["FAILED"]

@@ -102,3 +102,7 @@ def _parks_what_it_gives_up(names: Names) -> FieldTable:
 
 def due_routing_key(topic: str, *, has_webhook: bool) -> str:
     return f"due.{'webhook' if has_webhook else 'event'}.{topic}"
+
+
+def delivery_routing_key(topic: str, *, completed: bool) -> str:
+    return f"delivery.{'completed' if completed else 'failed'}.{topic}"

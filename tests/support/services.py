@@ -16,6 +16,8 @@ from typing import Any
 
 from consumer.main import consume
 from consumer.settings import ConsumerSettings
+from delivery.main import deliver
+from delivery.settings import DeliverySettings
 from producer.main import produce
 from producer.settings import ProducerSettings
 from shared.lifecycle import Stop
@@ -35,6 +37,15 @@ async def running_consumer(site: Site, **overrides: Any) -> AsyncIterator[None]:
 async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
     settings = ProducerSettings(**{**_common(site), **overrides})
     async with _running(lambda stop: produce(settings, stop)):
+        yield
+
+
+@asynccontextmanager
+async def running_delivery(site: Site, **overrides: Any) -> AsyncIterator[None]:
+    """Loopback is open, where the tests' receivers are; retries come quickly."""
+    defaults = {"webhook_allow_networks": "127.0.0.0/8", "retry_base_seconds": 0.05, "shutdown_grace_seconds": 5}
+    settings = DeliverySettings(**_common(site), **{**defaults, **overrides})
+    async with _running(lambda stop: deliver(settings, stop)):
         yield
 
 

@@ -1,0 +1,5 @@
+import sys
+
+from delivery.main import main
+
+sys.exit(main())

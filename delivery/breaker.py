@@ -1,0 +1,44 @@
+"""A breaker per host: after so many failures in a row the host is left alone for a pause, then one delivery is let
+through as a probe; the pause grows with every probe that fails, and the first success ends it. Pure: time is given.
+
+    closed ──failures──▶ open ──pause over──▶ half open ──success──▶ closed
+                          ▲──────longer pause, failure──────┘
+"""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    failures: int = 10
+    first_pause: float = 5.0
+    longest_pause: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    changed_at: float
+    failures: int = 0
+    pause: float = 0.0
+    open_until: float | None = None  # None: closed
+
+    @property
+    def is_tripped(self) -> bool:
+        return self.open_until is not None
+
+    def calls_allowed(self, limit: int, now: float) -> int:
+        if self.open_until is None:
+            return limit
+        return 0 if now < self.open_until else 1
+
+
+def after_failure(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breaker:
+    if breaker.open_until is None:
+        failures = breaker.failures + 1
+        if failures < policy.failures:
+            return replace(breaker, failures=failures, changed_at=now)
+        return Breaker(now, failures, policy.first_pause, now + policy.first_pause)
+    if now < breaker.open_until:
+        return breaker  # a straggler that was on its way before the host was given up
+    pause = min(policy.longest_pause, 2 * breaker.pause)
+    return Breaker(now, breaker.failures + 1, pause, now + pause)

@@ -1,0 +1,92 @@
+"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, wake the dispatcher, park
+what could not be understood, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit,
+and nobody is called before it is acknowledged that there is something to do: a slow receiver never holds up the queue.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delivery.due_events import NewDelivery, Unreadable, read_due
+from delivery.metrics import Metrics
+from delivery.store import insert_new
+from shared.batches import together_or_one_by_one
+from shared.bell import Bell
+from shared.database import Pool
+from shared.inbox import Inbox, Received
+from shared.logs import get_log
+from shared.parking import park, parked_copy
+from shared.publishing import Publisher
+
+ACQUIRE_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    idempotency_key: str
+    is_new: bool
+
+
+Result = Stored | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class DueHandler:
+    pool: Pool
+    publisher: Publisher
+    parking_queue: str
+    metrics: Metrics
+    work_waiting: Bell
+    publish_timeout: float
+
+    async def store(self, messages: list[Received]) -> list[Result]:
+        """After it returns, every event that could be understood is committed. It can be repeated."""
+        results = await together_or_one_by_one(
+            [read_due(message) for message in messages],
+            self._store_together,
+            lambda _, error: Unreadable((f"body: the database refused it: {error}",)),
+            self.metrics.split_batches.inc,
+        )
+        self.work_waiting.ring()
+        return results
+
+    async def settle(self, messages: list[Received], results: list[Result], inbox: Inbox) -> None:
+        """After it returns, what could not be understood is parked, and all are acknowledged."""
+        copies = [
+            parked_copy(message, parking_queue=self.parking_queue, errors=result.errors, parked_by="delivery")
+            for message, result in zip(messages, results, strict=True)
+            if isinstance(result, Unreadable)
+        ]
+        await park(self.publisher, copies, self.publish_timeout)
+        await inbox.acknowledge(messages)
+        self._observe(results)
+
+    async def _store_together(self, events: Sequence[NewDelivery | Unreadable]) -> list[Result]:
+        # The first of each key; the insert sees to those that came in other batches.
+        unique: dict[str, NewDelivery] = {}
+        for event in events:
+            if isinstance(event, NewDelivery):
+                unique.setdefault(event.idempotency_key, event)
+        inserted: set[str] = set()
+        if unique:
+            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                inserted = await insert_new(connection, list(unique.values()))
+        return [
+            event
+            if isinstance(event, Unreadable)
+            else Stored(
+                event.idempotency_key,
+                is_new=event.idempotency_key in inserted and unique[event.idempotency_key] is event,
+            )
+            for event in events
+        ]
+
+    def _observe(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if isinstance(result, Unreadable):
+                self.metrics.parked.inc()
+                get_log().warning("event_parked", errors=list(result.errors))
+            elif result.is_new:
+                self.metrics.stored.inc()
+            else:
+                self.metrics.duplicates.inc()
+                get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key)

@@ -1,0 +1,142 @@
+"""Wires the delivery service: settings, logs, health, pool, broker, intake, dispatch, announcements, retention."""
+
+import asyncio
+import logging
+import sys
+from datetime import timedelta
+
+from prometheus_client import CollectorRegistry
+
+from delivery.addresses import AddressRules
+from delivery.announcing import Announcer
+from delivery.breaker import BreakerPolicy
+from delivery.calling import Caller
+from delivery.dispatching import Dispatcher
+from delivery.hosts import Hosts
+from delivery.intake import DueHandler
+from delivery.metrics import Metrics
+from delivery.outcomes import RetryPolicy
+from delivery.recording import Recorder
+from delivery.retention import Retention
+from delivery.settings import DeliverySettings
+from delivery.signing import Secrets
+from delivery.store import PLANNER, count_open
+from shared.batches import Intake, consume_until_stopped
+from shared.bell import Bell
+from shared.broker import Broker
+from shared.database import Pool, open_pool, wait_for_schema
+from shared.health import readiness_checks, serve_health
+from shared.instants import format_instant
+from shared.lifecycle import Stop, first_of, run_service
+from shared.logs import configure_logs, get_log
+from shared.publishing import Publisher
+from shared.retention import retire_until_stopped
+from shared.settings import load_settings
+from shared.topology import Names
+
+# Intake, claim, record, announce, retention and the readiness check.
+POOL_SIZE = 6
+COUNT_OPEN_UP_TO = 10_000
+
+
+async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | None = None) -> None:
+    secrets = secrets or load_secrets(settings)
+    registry = CollectorRegistry()
+    metrics, names = Metrics(registry), Names(settings.amqp_prefix)
+    rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
+    # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
+    inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
+    outbound = Broker(settings.amqp_url, name="duebell-delivery-events", names=names)
+    async with (
+        open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **PLANNER) as pool,
+        inbound.connected(),
+        outbound.connected(),
+        serve_health(
+            settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [inbound, outbound])
+        ),
+        Publisher(outbound) as parking,
+        Publisher(outbound) as announcing,
+        Caller.opened(rules, settings.connect_timeout_seconds) as caller,
+    ):
+        await first_of(wait_for_schema(pool), stop.wait())
+        if stop.requested:
+            return
+        await _log_open(pool)
+        work_waiting, something_ended = Bell(), Bell()
+        dispatcher = Dispatcher(
+            pool=pool,
+            caller=caller,
+            recorder=Recorder(pool, metrics, something_ended),
+            hosts=_hosts(settings),
+            secrets=secrets,
+            rules=rules,
+            retry_policy=_retry_policy(settings),
+            metrics=metrics,
+            bell=work_waiting,
+            lease_margin=settings.lease_margin_seconds,
+        )
+        handler = DueHandler(
+            pool, parking, names.parked, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
+        )
+        intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
+        announcer = Announcer(
+            pool, outbound, announcing, metrics, something_ended, publish_timeout=settings.publish_timeout_seconds
+        )
+        retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
+        all_recorded = Stop()
+
+        async def dispatch() -> None:
+            await dispatcher.run(stop, settings.shutdown_grace_seconds)
+            all_recorded.request()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(dispatch(), name="dispatcher")
+            tasks.create_task(consume_until_stopped(intake, handler, stop), name="intake")
+            tasks.create_task(announcer.run(all_recorded), name="announcer")
+            tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
+
+
+def load_secrets(settings: DeliverySettings) -> Secrets:
+    variable = settings.webhook_secrets.get_secret_value() if settings.webhook_secrets else None
+    return Secrets.load(variable, settings.webhook_secrets_file)
+
+
+def _hosts(settings: DeliverySettings) -> Hosts:
+    policy = BreakerPolicy(
+        settings.breaker_failures, settings.breaker_first_pause_seconds, settings.breaker_longest_pause_seconds
+    )
+    return Hosts(settings.max_in_flight, settings.max_in_flight_per_host, policy)
+
+
+def _retry_policy(settings: DeliverySettings) -> RetryPolicy:
+    return RetryPolicy(
+        base=timedelta(seconds=settings.retry_base_seconds),
+        cap=timedelta(seconds=settings.retry_cap_seconds),
+        retry_after_cap=timedelta(seconds=settings.retry_after_cap_seconds),
+    )
+
+
+async def _log_open(pool: Pool) -> None:
+    """Recovery needs no mode of its own: what is open is claimed. This line says how much there is."""
+    async with pool.acquire(timeout=10.0) as connection:
+        deliveries, oldest = await count_open(connection, COUNT_OPEN_UP_TO)
+    get_log().info(
+        "recovery",
+        open_deliveries=deliveries,
+        at_least=deliveries == COUNT_OPEN_UP_TO,
+        oldest_due_at=format_instant(oldest) if oldest else None,
+    )
+
+
+def main() -> int:
+    settings = load_settings(DeliverySettings)
+    configure_logs("delivery", settings.log_level)
+    # These would log whole URLs, query strings and all.
+    for name in ("httpx", "httpcore", "aiohttp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        secrets = load_secrets(settings)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return run_service(lambda stop: deliver(settings, stop, secrets), settings.shutdown_grace_seconds)

@@ -1,0 +1,45 @@
+"""What the delivery service counts. Labels come from closed lists: never a host, a URL or a key."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.stored = Counter("deliveries_stored", "ScheduleDue stored as a delivery", registry=registry)
+        self.duplicates = Counter("deliveries_duplicate", "ScheduleDue that was stored before", registry=registry)
+        self.parked = Counter("delivery_events_parked", "Events that could not be understood", registry=registry)
+        self.split_batches = Counter(
+            "delivery_batches_split", "Batches that failed and were tried one by one", registry=registry
+        )
+        self.finished = Counter("deliveries", "Deliveries that ended, by outcome", ["outcome"], registry=registry)
+        self.attempts = Counter(
+            "delivery_attempts", "Calls that ended, by class of status or error", ["result"], registry=registry
+        )
+        self.retries = Counter("delivery_retries", "Attempts that are to be repeated", registry=registry)
+        self.late = Counter("deliveries_late", "Delivered more than a minute late", registry=registry)
+        self.leases_lost = Counter(
+            "delivery_leases_lost", "Results dropped because another worker had taken over", registry=registry
+        )
+        self.given_back = Counter("deliveries_given_back", "Calls abandoned at shutdown", registry=registry)
+        self.in_flight = Gauge("deliveries_in_flight", "Calls in flight now", registry=registry)
+        self.open_breakers = Gauge("delivery_breakers_open", "Hosts that are left alone", registry=registry)
+        self.breaker_changes = Counter(
+            "delivery_breaker_changes", "Breakers opened and closed", ["change"], registry=registry
+        )
+        self.seconds = Histogram(
+            "delivery_call_seconds",
+            "How long a call took",
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120),
+            registry=registry,
+        )
+        self.lateness = Histogram(
+            "delivery_lateness_seconds",
+            "From due_at to the receiver's 2xx",
+            buckets=(0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300, 3600, 86400),
+            registry=registry,
+        )
+        self.announced = Counter("delivery_outcomes_announced", "Outcome events confirmed", registry=registry)
+        self.not_announced = Counter(
+            "delivery_outcomes_not_announced", "Publishes that were not confirmed", ["verdict"], registry=registry
+        )
+        self.deleted = Counter("deliveries_deleted", "Ended deliveries deleted by retention", registry=registry)

@@ -1,0 +1,160 @@
+"""What an attempt means: delivered, to be tried again, or over. Pure: time and chance are given.
+
+2xx                                               Delivered
+408, 425, 429, 5xx, no answer at all              Retry, until the retries are used up
+a secret that is not known here                   Retry, with long pauses: an operator may add it
+3xx, other 4xx, addresses and ports we may not    GiveUp
+call, URLs that cannot be called
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import assert_never
+
+RETRIED_STATUSES = frozenset({408, 425, 429})
+SECRET_PAUSE = timedelta(minutes=5)
+
+
+class CallError(StrEnum):
+    """Why there was no answer."""
+
+    TIMEOUT = "timeout"
+    CONNECT = "connect"
+    DNS = "dns"
+    TLS = "tls"
+    CONNECTION_LOST = "connection_lost"
+    PROTOCOL = "protocol"  # an answer that is not HTTP
+    UNEXPECTED = "unexpected"
+    SECRET_MISSING = "secret_missing"  # noqa: S105 - the name of an error
+    FORBIDDEN_ADDRESS = "forbidden_address"
+    FORBIDDEN_PORT = "forbidden_port"
+    INVALID_URL = "invalid_url"
+
+
+HOPELESS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, CallError.INVALID_URL})
+# These never reached the receiver, and say nothing about it.
+OUR_OWN = HOPELESS | {CallError.SECRET_MISSING, CallError.UNEXPECTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    status: int
+    retry_after: str | None = None
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    error: CallError
+
+
+CallResult = Answered | Unanswered
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    after: timedelta
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    reason: str
+
+
+Outcome = Delivered | Retry | GiveUp
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    base: timedelta = timedelta(seconds=10)
+    cap: timedelta = timedelta(hours=1)
+    retry_after_cap: timedelta = timedelta(hours=6)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where a delivery stands: how many retries it has behind it, and how many it may have."""
+
+    retry_count: int
+    max_retries: int
+    now: datetime
+    chance: float  # 0 to 1, for the jitter
+
+
+def decide(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+    match result:
+        case Answered(status=status) if 200 <= status < 300:
+            return Delivered()
+        case Answered(status=status) if status in RETRIED_STATUSES or status >= 500:
+            asked_for = requested_pause(result.retry_after, attempt.now)
+            return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), attempt, policy)
+        case Answered(status=status):
+            return GiveUp("http_410_gone" if status == 410 else f"http_{status}")
+        case Unanswered(error=error) if error in HOPELESS:
+            return GiveUp(error)
+        case Unanswered(error=CallError.SECRET_MISSING):
+            return _again(CallError.SECRET_MISSING, SECRET_PAUSE, attempt, policy)
+        case Unanswered(error=error):
+            return _again(error, timedelta(0), attempt, policy)
+        case _:
+            assert_never(result)
+
+
+def _again(reason: str, at_least: timedelta, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+    if attempt.retry_count >= attempt.max_retries:
+        return GiveUp(reason)
+    return Retry(max(at_least, full_jitter(attempt.retry_count, attempt.chance, policy)), reason)
+
+
+def full_jitter(retry_count: int, chance: float, policy: RetryPolicy) -> timedelta:
+    """Anywhere between nothing and base, twice base, four times base … up to the cap: deliveries that failed together
+    do not come back together.
+    """
+    doubled: int = 2 ** min(retry_count, 30)
+    return min(policy.cap, policy.base * doubled) * chance
+
+
+def requested_pause(retry_after: str | None, now: datetime) -> timedelta:
+    """Retry-After in seconds or as a date; what cannot be read asks for nothing."""
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:12]), 10**9))
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return timedelta(0)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(timedelta(0), moment - now)
+
+
+def host_is_well(result: CallResult) -> bool | None:
+    """What the attempt says about its host; None if it says nothing. A 404 comes from a host that is alive."""
+    match result:
+        case Answered(status=status):
+            if status in {408, 425}:
+                return None
+            return status < 500 and status != 429
+        case Unanswered(error=error):
+            return None if error in OUR_OWN else False
+        case _:
+            assert_never(result)
+
+
+def result_label(result: CallResult) -> str:
+    """For a metric: one of a few."""
+    match result:
+        case Answered(status=status):
+            return f"{status // 100}xx"
+        case Unanswered(error=error):
+            return error
+        case _:
+            assert_never(result)

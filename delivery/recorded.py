@@ -1,0 +1,61 @@
+"""From an outcome to what is written about it. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from delivery.outcomes import Answered, CallResult, Delivered, GiveUp, Outcome, Retry, Unanswered
+from delivery.request import Delivery
+from delivery.states import DeliveryStatus, checked_move
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    started_at: datetime
+    duration: timedelta
+    status_code: int | None
+    error: str | None
+    answer: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    delivery: Delivery
+    status: DeliveryStatus
+    retry_count: int
+    pause: timedelta | None
+    reason: str | None
+    attempt: AttemptRow | None
+
+
+def recorded(
+    delivery: Delivery, result: CallResult, outcome: Outcome, started_at: datetime, duration: timedelta
+) -> Recorded:
+    """A claimed row is PROCESSING; where it goes from there is checked against the table of legal moves."""
+    attempt = _attempt_row(result, started_at, duration)
+    match outcome:
+        case Delivered():
+            status, retry_count, pause, reason = DeliveryStatus.COMPLETED, delivery.retry_count, None, None
+        case Retry(after=after, reason=why):
+            status, retry_count, pause, reason = DeliveryStatus.PROCESSING, delivery.retry_count + 1, after, why
+        case GiveUp(reason=why):
+            status, retry_count, pause, reason = DeliveryStatus.FAILED, delivery.retry_count, None, why
+        case _:
+            assert_never(outcome)
+    return Recorded(delivery, checked_move(DeliveryStatus.PROCESSING, status), retry_count, pause, reason, attempt)
+
+
+def given_back(delivery: Delivery) -> Recorded:
+    """The call was abandoned: due again at once, for somebody else, and no attempt is spent."""
+    status = checked_move(DeliveryStatus.PROCESSING, DeliveryStatus.PROCESSING)
+    return Recorded(delivery, status, delivery.retry_count, timedelta(0), None, None)
+
+
+def _attempt_row(result: CallResult, started_at: datetime, duration: timedelta) -> AttemptRow:
+    match result:
+        case Answered(status=status, body=body):
+            return AttemptRow(started_at, duration, status, None, body)
+        case Unanswered(error=error):
+            return AttemptRow(started_at, duration, None, error, None)
+        case _:
+            assert_never(result)

@@ -1,0 +1,123 @@
+"""Writes down how attempts ended, many at a time: whatever has piled up while the last batch was being written is the
+next one. A result that cannot be written is kept and tried again; its slot stays taken, so nothing piles up behind a
+database that is down.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from delivery.lateness import log_if_late
+from delivery.metrics import Metrics
+from delivery.recorded import Recorded
+from delivery.states import DeliveryStatus
+from delivery.store import record
+from shared.backoff import Backoff
+from shared.batches import together_or_one_by_one
+from shared.bell import Bell
+from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.logs import get_log
+
+ACQUIRE_TIMEOUT = 10.0
+BATCH = 500
+
+
+@dataclass(slots=True)
+class _Waiting:
+    result: Recorded
+    written: "asyncio.Future[None]"
+
+
+@dataclass(slots=True)
+class Recorder:
+    pool: Pool
+    metrics: Metrics
+    something_ended: Bell
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _closing: bool = False
+
+    def submit(self, result: Recorded) -> "asyncio.Future[None]":
+        """Done when the result is written, or known to be void."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(result, written))
+        self._arrived.set()
+        return written
+
+    def close(self) -> None:
+        """No more will be submitted: `run` ends when all is written."""
+        self._closing = True
+        self._arrived.set()
+
+    async def run(self) -> None:
+        backoff = Backoff()
+        while True:
+            await self._arrived.wait()
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            if not batch:
+                if self._closing:
+                    return
+                self._arrived.clear()
+                continue
+            try:
+                await self._write([waiting.result for waiting in batch])
+                backoff.reset()
+            except PASSING_TROUBLE as error:
+                self._waiting = batch + self._waiting
+                pause = backoff.next_pause()
+                get_log().warning("recording_waits", error=describe(error), retry_in_seconds=round(pause, 1))
+                await asyncio.sleep(pause)
+                continue
+            for waiting in batch:
+                if not waiting.written.done():
+                    waiting.written.set_result(None)
+
+    async def _write(self, results: Sequence[Recorded]) -> None:
+        written = await together_or_one_by_one(results, self._write_together, _refused, self.metrics.split_batches.inc)
+        if any(written):
+            self.something_ended.ring()
+        for result, kept in zip(results, written, strict=True):
+            self._observe(result, kept=kept)
+
+    async def _write_together(self, results: Sequence[Recorded]) -> list[bool]:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            held = await record(connection, results)
+        return [(result.delivery.id, result.delivery.version) in held for result in results]
+
+    def _observe(self, result: Recorded, *, kept: bool) -> None:
+        delivery, attempt = result.delivery, result.attempt
+        log = get_log().bind(
+            idempotency_key=delivery.idempotency_key, id=delivery.job_id, delivery_id=delivery.id, host=delivery.host
+        )
+        if not kept:
+            self.metrics.leases_lost.inc()
+            log.warning("lease_lost", dropped=result.status)
+            return
+        if attempt is None:
+            self.metrics.given_back.inc()
+            log.info("given_back")
+            return
+        log = log.bind(
+            attempt=delivery.retry_count + 1, status_code=attempt.status_code, seconds=attempt.duration.total_seconds()
+        )
+        match result.status:
+            case DeliveryStatus.COMPLETED:
+                self.metrics.finished.labels("completed").inc()
+                log.debug("delivered")
+                delivered_at = attempt.started_at + attempt.duration
+                self.metrics.lateness.observe(max(0.0, (delivered_at - delivery.due_at).total_seconds()))
+                if log_if_late(delivery, delivered_at):
+                    self.metrics.late.inc()
+            case DeliveryStatus.FAILED:
+                self.metrics.finished.labels("failed").inc()
+                log.warning("delivery_failed", reason=result.reason)
+            case _:
+                self.metrics.retries.inc()
+                pause = result.pause.total_seconds() if result.pause is not None else 0.0
+                log.info("delivery_retry", reason=result.reason, retry_in_seconds=round(pause, 1))
+
+
+def _refused(result: Recorded, error: str) -> bool:
+    # A bug, not a lost lease; but to the row it is the same: its lease ends, and it is tried again.
+    get_log().error("record_refused", idempotency_key=result.delivery.idempotency_key, error=error)
+    return False

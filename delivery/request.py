@@ -1,0 +1,111 @@
+"""What is sent: one delivery becomes one HTTP request. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import orjson
+from httpx import URL, InvalidURL
+from standardwebhooks import Webhook
+
+from delivery.addresses import AddressRules
+from delivery.outcomes import CallError, Unanswered
+from delivery.signing import signature_headers
+from shared.instants import format_instant
+from shared.version import VERSION
+
+USER_AGENT = f"Duebell/{VERSION}"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A claimed row: ours until its lease ends."""
+
+    id: int
+    version: int
+    job_id: str
+    idempotency_key: str
+    topic: str
+    sequence: int
+    due_at: datetime
+    fired_at: datetime
+    created_at: datetime
+    claimed_at: datetime
+    payload: str | None = field(repr=False)
+    url: str = field(repr=False)
+    host: str
+    headers: dict[str, str] = field(repr=False)
+    timeout_seconds: float
+    max_retries: int
+    retry_count: int
+    secret: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    url: URL
+    headers: dict[str, str]
+    body: bytes
+    timeout: float
+
+
+def prepare(
+    delivery: Delivery, signers: Sequence[Webhook] | None, rules: AddressRules, now: datetime
+) -> Request | Unanswered:
+    """Unanswered if it cannot be sent, for a reason that is known before anybody is called. `signers` are those of the
+    delivery's secret, None if nobody knows it.
+    """
+    try:
+        url, _, port = _parts(delivery.url)
+    except ValueError:
+        return Unanswered(CallError.INVALID_URL)
+    if not rules.allows_port(port):
+        return Unanswered(CallError.FORBIDDEN_PORT)
+    body = request_body(delivery)
+    headers = {
+        **delivery.headers,
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        "X-Idempotency-Key": delivery.idempotency_key,
+        # The answer is kept as it comes, up to a cap: a compressed one could unfold without end.
+        "Accept-Encoding": "identity",
+    }
+    if delivery.secret is not None:
+        if not signers:
+            return Unanswered(CallError.SECRET_MISSING)
+        headers |= signature_headers(signers, delivery.idempotency_key, body, now)
+    return Request(url, headers, body, delivery.timeout_seconds)
+
+
+def request_body(delivery: Delivery) -> bytes:
+    return orjson.dumps(
+        {
+            "id": delivery.job_id,
+            "topic": delivery.topic,
+            "sequence": delivery.sequence,
+            "due_at": format_instant(delivery.due_at),
+            "fired_at": format_instant(delivery.fired_at),
+            # A fragment goes in as it is, byte for byte.
+            "payload": orjson.Fragment(delivery.payload if delivery.payload is not None else "null"),
+        }
+    )
+
+
+def host_of(url: str) -> str:
+    """host:port in lower case: what limits and breakers go by. ValueError for what is no address to call."""
+    _, host, port = _parts(url)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _parts(text: str) -> tuple[URL, str, int]:
+    """As the HTTP client will read it: no other reading matters."""
+    try:
+        url = URL(text)
+    except InvalidURL as error:
+        raise ValueError(str(error)) from None
+    port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    host = url.raw_host.decode().lower().rstrip(".")
+    if url.scheme not in DEFAULT_PORTS or not host or url.userinfo or not 0 < port < 65536:
+        raise ValueError("is not an http or https address with a host, a port and nobody's password")
+    return url, host, port

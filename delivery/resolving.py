@@ -1,0 +1,110 @@
+"""Names to addresses, guarded. A name is looked up once per connection, every address it has must be allowed, and the
+connection goes to one of those very addresses: a name that changes its mind a moment later gains nothing. The socket is
+guarded too, which also covers addresses written into the URL, which no resolver ever sees.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from delivery.addresses import AddressRules
+
+# A lookup that hangs keeps its thread until the system gives up on it; this is how many may do so at once.
+MAX_LOOKUPS = 512
+
+AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
+Lookup = Callable[[str, int], list[AddressInfo]]
+
+
+def system_lookup(host: str, port: int) -> list[AddressInfo]:
+    return [*socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)]
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    infos: list[AddressInfo]
+    error: OSError | None = None
+
+
+class GuardedResolver(AbstractResolver):
+    """Each lookup has a thread of its own, so that one which hangs is in nobody's way, and a deadline; calls to one
+    host share a lookup.
+    """
+
+    def __init__(self, rules: AddressRules, deadline: float, lookup: Lookup = system_lookup) -> None:
+        self._rules = rules
+        self._deadline = deadline
+        self._lookup = lookup
+        self._under_way: dict[tuple[str, int], asyncio.Future[_LookedUp]] = {}
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """OSError if there is no answer, ForbiddenAddress if one of the answers is not allowed."""
+        future = self._under_way.get((host, port)) or self._start(host, port)
+        try:
+            async with asyncio.timeout(self._deadline):
+                looked_up = await asyncio.shield(future)
+        except TimeoutError:
+            raise OSError(None, f"the lookup of {host} took longer than {self._deadline} s") from None
+        if looked_up.error is not None:
+            raise looked_up.error
+        for info in looked_up.infos:
+            self._rules.check_address(str(info[4][0]))
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(sockaddr[0]),
+                port=port,
+                family=family,
+                proto=proto,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for family, _, proto, _, sockaddr in looked_up.infos
+        ]
+
+    def _start(self, host: str, port: int) -> asyncio.Future[_LookedUp]:
+        if len(self._under_way) >= MAX_LOOKUPS:
+            raise OSError(None, "too many name lookups are hanging")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[_LookedUp] = loop.create_future()
+        self._under_way[host, port] = future
+
+        def finish(looked_up: _LookedUp) -> None:
+            del self._under_way[host, port]
+            if not future.done():
+                future.set_result(looked_up)
+
+        def look_up() -> None:
+            try:
+                looked_up = _LookedUp(self._lookup(host, port))
+            except OSError as error:
+                looked_up = _LookedUp([], error)
+            except ValueError as error:  # a label that is too long, say
+                looked_up = _LookedUp([], OSError(None, str(error)))
+            with suppress(RuntimeError):  # the loop is gone: nobody waits any more
+                loop.call_soon_threadsafe(finish, looked_up)
+
+        # A daemon: a lookup that hangs must not hold up the end of the process.
+        threading.Thread(target=look_up, daemon=True, name="name lookup").start()
+        return future
+
+    async def close(self) -> None:
+        pass
+
+
+def guarded_socket(rules: AddressRules) -> Callable[[AddressInfo], socket.socket]:
+    """The last guard, on the address that is about to be connected to, wherever it came from."""
+
+    def make(info: AddressInfo) -> socket.socket:
+        family, kind, proto, _, sockaddr = info
+        rules.check_address(str(sockaddr[0]))
+        return socket.socket(family=family, type=kind, proto=proto)
+
+    return make

@@ -1,0 +1,53 @@
+"""The delivery service's own settings. Each has a default that suits a small installation."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import NoDecode
+
+from delivery.addresses import Network, parse_networks, parse_ports
+from shared.settings import Settings
+
+
+def _networks(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives
+    return parse_networks(value) if isinstance(value, str) else value
+
+
+def _ports(value: Any) -> Any:  # noqa: ANN401
+    return parse_ports(value) if isinstance(value, str) else value
+
+
+class DeliverySettings(Settings):
+    metrics_port: int = Field(default=9103, ge=0, le=65535)
+
+    batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")
+    batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
+
+    # A call holds its payload (the consumer's default allows 256 KiB) and a socket: 64 MiB at worst.
+    max_in_flight: int = Field(default=256, ge=1, le=10_000, description="calls at a time")
+    # A hanging host holds so many slots until its breaker opens; 16 hosts would have to hang at once to fill them all.
+    max_in_flight_per_host: int = Field(default=16, ge=1, le=10_000, description="calls at a time to one host:port")
+    connect_timeout_seconds: float = Field(default=5.0, gt=0, le=120, description="name lookup, and connection, each")
+    # Beyond the call's own timeout: room to record the result while the database has a bad moment.
+    lease_margin_seconds: float = Field(default=30.0, gt=0, le=3600)
+
+    retry_base_seconds: float = Field(default=10.0, gt=0, description="the first retry waits up to this long")
+    retry_cap_seconds: float = Field(default=3600.0, gt=0, description="no retry of its own accord waits longer")
+    retry_after_cap_seconds: float = Field(default=6 * 3600.0, gt=0, description="no Retry-After is obeyed for longer")
+
+    breaker_failures: int = Field(default=10, ge=1, description="failures in a row that open a host's breaker")
+    breaker_first_pause_seconds: float = Field(default=5.0, gt=0)
+    breaker_longest_pause_seconds: float = Field(default=300.0, gt=0)
+
+    webhook_allow_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
+        default=(), description="networks that may be called although they are not public, such as 10.1.0.0/16,fd00::/8"
+    )
+    webhook_allow_ports: Annotated[frozenset[int], NoDecode, BeforeValidator(_ports)] = Field(
+        default=frozenset(), description="the only ports that may be called, such as 80,443; empty: every port"
+    )
+    webhook_secrets_file: Path | None = Field(default=None, description='JSON: {"name": "whsec_…" or a list of them}')
+    webhook_secrets: SecretStr | None = Field(default=None, description="the same JSON, as a variable")
+
+    publish_timeout_seconds: float = Field(default=10.0, gt=0, le=25)
+    retention_days: float = Field(default=30.0, gt=0, description="how long ended deliveries are kept")

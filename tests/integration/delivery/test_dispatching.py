@@ -1,0 +1,269 @@
+"""Slots, hosts that hang, breakers, leases, shutdown, replicas: nothing waits behind somebody else's broken server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from delivery.breaker import BreakerPolicy
+from delivery.dispatching import LOOK_AT, Dispatcher
+from delivery.hosts import Hosts
+from delivery.metrics import Metrics
+from delivery.outcomes import RetryPolicy
+from delivery.store import PLANNER
+from shared.bell import Bell
+from shared.database import PASSING_TROUBLE, open_pool
+from tests.support.application import Application, an_application
+from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
+from tests.support.due import a_due, publish_due
+from tests.support.eventually import eventually
+from tests.support.receiver import Call, Gate, Receiver, a_receiver, answering
+from tests.support.services import running_delivery
+from tests.support.stores import Site
+
+
+@asynccontextmanager
+async def receivers(number: int) -> AsyncIterator[list[Receiver]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(a_receiver()) for _ in range(number)]
+
+
+@asynccontextmanager
+async def a_dispatcher(site: Site, hosts: Hosts) -> AsyncIterator[Dispatcher]:
+    """Only to claim with."""
+    nobody: Any = None
+    async with open_pool(site.database_url, "claiming", 1, **PLANNER) as pool:
+        yield Dispatcher(
+            pool=pool,
+            caller=nobody,
+            recorder=nobody,
+            hosts=hosts,
+            secrets=nobody,
+            rules=nobody,
+            retry_policy=RetryPolicy(),
+            metrics=Metrics(CollectorRegistry()),
+            bell=Bell(),
+            lease_margin=30.0,
+        )
+
+
+async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(site: Site, database: Any) -> None:
+    await insert_rows(database, "full:80", LOOK_AT + 100, due_in=-100)
+    await insert_rows(database, "a:80", 2)
+    await insert_rows(database, "z:80", 2)
+    hosts = Hosts(max_in_flight=5, max_per_host=2, policy=BreakerPolicy())
+    for _ in range(2):
+        hosts.take("full:80")
+    async with a_dispatcher(site, hosts) as dispatcher:
+        first = await dispatcher.claim_once()
+        assert [delivery.host for delivery in first] == ["a:80", "a:80", "z:80"]
+        assert await dispatcher.claim_once() == [], "there is no slot left"
+        hosts.release("a:80")
+        assert [delivery.host for delivery in await dispatcher.claim_once()] == ["z:80"]
+
+
+async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> None:
+    await database.execute(
+        """create function stumble() returns trigger language plpgsql as $$
+           begin raise exception 'try again' using errcode = 'serialization_failure'; end $$;
+           create trigger stumble before update on deliveries
+               for each row when (new.host = 'stumbles:80') execute function stumble()"""
+    )
+    await insert_rows(database, "long:80", LOOK_AT + 100, due_in=-100)
+    await insert_rows(database, "stumbles:80", 1)
+    hosts = Hosts(max_in_flight=10, max_per_host=2, policy=BreakerPolicy())
+    async with a_dispatcher(site, hosts) as dispatcher:
+        with pytest.raises(PASSING_TROUBLE):
+            await dispatcher.claim_once()
+    assert hosts.in_flight == 0
+    assert await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'") == 0
+
+
+async def test_a_host_gets_no_more_than_its_share_of_slots(site: Site, app: Application, database: Any) -> None:
+    async def take_a_moment(_: Call) -> web.Response:
+        await asyncio.sleep(0.02)
+        return web.Response()
+
+    async with a_receiver(take_a_moment) as receiver, running_delivery(site, max_in_flight_per_host=4):
+        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(60)))
+        await all_end(database, 60)
+    assert receiver.most_at_once == 4
+
+
+async def test_all_hosts_together_get_no_more_than_all_slots(site: Site, app: Application, database: Any) -> None:
+    gate = Gate()
+    async with AsyncExitStack() as stack:
+        several = [await stack.enter_async_context(a_receiver(gate)) for _ in range(3)]
+        await stack.enter_async_context(running_delivery(site, max_in_flight=5, max_in_flight_per_host=4))
+        await publish_due(app, *(a_due(f"j{n}", several[n % 3].url) for n in range(30)))
+
+        async def full() -> bool:
+            return sum(receiver.at_once for receiver in several) == 5
+
+        await eventually(full)
+        claimed = await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'")
+        assert claimed == 5, "no row is claimed before there is a slot for it"
+        gate.opened.set()
+        await all_end(database, 30)
+
+
+async def test_two_thousand_over_ten_hosts_of_which_one_hangs(site: Site, app: Application, database: Any) -> None:
+    """The other nine finish as if it were not there: measured against the same run without it."""
+    settings = {"max_in_flight": 64, "max_in_flight_per_host": 6, "breaker_failures": 1000}
+
+    async def run(name: str, urls: list[str], hanging: str | None) -> float:
+        events = [a_due(f"{name}-{n}", urls[n % len(urls)]) for n in range(1800)]
+        if hanging:
+            # Spread among the others, and each of them would hang for far longer than the whole run.
+            for n in range(200):
+                events.insert(n * 10, a_due(f"{name}-hang-{n}", hanging, webhook={"timeout_seconds": 120}))
+        done_before = await database.fetchval("select count(*) from deliveries where status = 'COMPLETED'")
+        async with asyncio.TaskGroup() as group:
+            for part in range(0, len(events), 50):
+                group.create_task(publish_due(app, *events[part : part + 50]))
+        started = time.monotonic()
+        async with running_delivery(site, shutdown_grace_seconds=3.5, **settings):
+            await all_end(database, done_before + 1800, within=60)
+            return time.monotonic() - started
+
+    async with receivers(9) as nine, a_receiver(Gate()) as hanging:
+        urls = [receiver.url for receiver in nine]
+        alone = await run("alone", urls, None)
+        beside = await run("beside", urls, hanging.url)
+        assert hanging.most_at_once <= 6
+        assert len(hanging.calls) <= 6
+    assert all(set(receiver.keys.values()) == {1} for receiver in nine)
+    # Ten hosts in place of nine are 11 % more to store and claim; the rest is room for a busy machine.
+    assert beside < 2.0 * alone + 1.0, f"{beside:.1f} s beside the hanging host, {alone:.1f} s without it"
+
+
+async def test_a_host_that_keeps_failing_is_left_alone_and_found_again(
+    site: Site, app: Application, database: Any
+) -> None:
+    statuses = {"now": 500}
+
+    async def as_told(_: Call) -> web.Response:
+        return web.Response(status=statuses["now"])
+
+    settings = {
+        "max_in_flight_per_host": 1,
+        "breaker_failures": 3,
+        "breaker_first_pause_seconds": 0.3,
+        "breaker_longest_pause_seconds": 0.6,
+        "retry_base_seconds": 60,
+    }
+    with structlog.testing.capture_logs() as logs:
+        async with a_receiver(as_told) as failing, a_receiver() as healthy, running_delivery(site, **settings):
+            await publish_due(app, *(a_due(f"bad-{n}", failing.url, webhook={"max_retries": 20}) for n in range(40)))
+            await failing.called(5)  # three that opened it, and two probes
+
+            await publish_due(app, a_due("good", healthy.url))
+            await ends(database, "good", "COMPLETED")
+            untouched = await database.fetchval("select count(*) from deliveries where status = 'PENDING'")
+            assert untouched >= 30, "waiting spends no attempts"
+            assert await database.fetchval("select count(*) from delivery_attempts") <= 12
+
+            statuses["now"] = 200
+            await eventually(lambda: _logged(logs, "breaker_closed"))
+            # The rest is delivered at once; those that failed wait for their own retry.
+            await all_end(database, 1 + 40 - await _waiting_for_retry(database))
+    [opened] = [log for log in logs if log["event"] == "breaker_opened"]
+    assert (opened["host"], opened["failures"]) == (failing.host, 3)
+    assert len([log for log in logs if log["event"] == "breaker_closed"]) == 1
+
+
+async def _logged(logs: Any, event: str) -> bool:
+    return any(log["event"] == event for log in logs)
+
+
+async def _waiting_for_retry(database: Any) -> int:
+    return int(await database.fetchval("select count(*) from deliveries where retry_count > 0 and finished_at is null"))
+
+
+async def test_a_lease_lost_to_another_worker_records_nothing(site: Site, app: Application, database: Any) -> None:
+    gate = Gate()
+    with structlog.testing.capture_logs() as logs:
+        async with a_receiver(gate) as receiver, running_delivery(site):
+            due = a_due("tea", receiver.url)
+            await publish_due(app, due)
+            await receiver.called(1)
+            # What another worker's claim would do, long after this lease had ended.
+            await database.execute(
+                "update deliveries set version = version + 1, next_attempt_at = now() + interval '1 hour'"
+            )
+            gate.opened.set()
+            await eventually(lambda: _logged(logs, "lease_lost"))
+    [lost] = [log for log in logs if log["event"] == "lease_lost"]
+    assert lost["idempotency_key"] == due["idempotency_key"]
+    row = await delivery_of(database, "tea")
+    assert (row["status"], row["version"]) == ("PROCESSING", 3)
+    assert await attempts_of(database, "tea") == []
+
+
+async def test_an_orderly_stop_lets_calls_finish_and_announces_them(site: Site, database: Any) -> None:
+    gate = Gate()
+    async with an_application(site, listen_to="delivery.#") as app, a_receiver(gate) as receiver:
+        async with running_delivery(site, shutdown_grace_seconds=20):
+            await publish_due(app, a_due("tea", receiver.url))
+            await receiver.called(1)
+            asyncio.get_running_loop().call_later(0.5, gate.opened.set)
+        assert (await delivery_of(database, "tea"))["status"] == "COMPLETED"
+        await app.hears(1)
+        assert await database.fetchval("select count(*) from delivery_announcements") == 0
+
+
+async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Application, database: Any) -> None:
+    async with a_receiver(Gate()) as receiver:
+        async with running_delivery(site, shutdown_grace_seconds=3.2):
+            await publish_due(app, a_due("tea", receiver.url, webhook={"timeout_seconds": 60}))
+            await receiver.called(1)
+        row = await delivery_of(database, "tea")
+        assert (row["status"], row["retry_count"]) == ("PROCESSING", 0)
+        receiver.behaviour = answering(200)
+        async with running_delivery(site):
+            await ends(database, "tea", "COMPLETED", within=10)
+        assert list(receiver.keys.values()) == [2]
+
+
+async def test_two_replicas_share_the_work_and_nothing_is_done_twice(
+    site: Site, app: Application, database: Any
+) -> None:
+    gate = Gate()
+    async with a_receiver(gate) as receiver:
+        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(200)))
+        limits = {"max_in_flight": 8, "max_in_flight_per_host": 8, "batch_size": 20}
+        async with running_delivery(site, **limits), running_delivery(site, **limits):
+
+            async def both_are_full() -> bool:
+                return receiver.at_once == 16
+
+            await eventually(both_are_full)
+            gate.opened.set()
+            await all_end(database, 200)
+    retried = await database.fetch(
+        "select number, error, status_code from delivery_attempts where status_code is distinct from 200"
+    )
+    assert not retried
+    assert len(receiver.effects) == len(receiver.calls) == 200
+    assert receiver.most_at_once == 16
+
+
+async def test_a_database_that_drops_every_connection_delays_and_loses_nothing(
+    site: Site, app: Application, database: Any
+) -> None:
+    gate = Gate()
+    async with a_receiver(gate) as receiver, running_delivery(site):
+        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(10)))
+        await receiver.called(10)
+        await database.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'duebell-delivery'"
+        )
+        gate.opened.set()
+        await all_end(database, 10)
+    assert set(receiver.keys.values()) == {1}

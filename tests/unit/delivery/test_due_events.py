@@ -1,0 +1,108 @@
+"""Reading a ScheduleDue, and refusing what is none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from delivery.due_events import NewDelivery, Unreadable, read_due
+from shared.inbox import Received
+from tests.support.due import a_due
+
+
+def received(body: bytes, type: str | None = "ScheduleDue", unreadable: str | None = None) -> Received:  # noqa: A002
+    return Received(
+        tag=1,
+        body=body,
+        exchange="schedule.events",
+        routing_key="due.webhook.hooks",
+        type=type,
+        content_type="application/json",
+        correlation_id=None,
+        reply_to=None,
+        timestamp=None,
+        headers={},
+        unreadable=unreadable,
+    )
+
+
+def read(**overrides: Any) -> NewDelivery | Unreadable:
+    return read_due(received(json.dumps(a_due("tea", "https://example.com/hook", **overrides)).encode()))
+
+
+def test_a_due_event_becomes_a_delivery() -> None:
+    new = read(webhook={"headers": {"X-A": "1"}, "timeout_seconds": 2.5, "max_retries": 7, "secret": "billing"})
+    assert isinstance(new, NewDelivery)
+    assert (new.job_id, new.topic, new.sequence) == ("tea", "hooks", 1)
+    assert (new.url, new.host) == ("https://example.com/hook", "example.com:443")
+    assert (new.headers, new.timeout_seconds, new.max_retries, new.secret) == ('{"X-A":"1"}', 2.5, 7, "billing")
+
+
+def test_the_payload_is_cut_out_byte_for_byte() -> None:
+    payload = '{"a": 1.10,  "b":1e40, "c": 123456789012345678901, "d": "\\u0000\\u00e9é"}'
+    body = json.dumps(a_due("tea", "https://example.com/", payload="HERE")).replace('"HERE"', payload)
+    new = read_due(received(body.encode()))
+    assert isinstance(new, NewDelivery)
+    assert new.payload == payload
+
+
+def test_fields_of_a_newer_producer_are_ignored() -> None:
+    assert isinstance(read(colour="blue", webhook={"colour": "blue"}), NewDelivery)
+
+
+def test_a_missing_type_is_no_obstacle() -> None:
+    body = json.dumps(a_due("tea", "https://example.com/")).encode()
+    assert isinstance(read_due(received(body, type=None)), NewDelivery)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field"),
+    [
+        ({"id": ""}, "id"),
+        ({"id": "x" * 201}, "id"),
+        ({"id": "a\0b"}, "id"),
+        ({"topic": "with space"}, "topic"),
+        ({"sequence": 0}, "sequence"),
+        ({"sequence": 2**63}, "sequence"),
+        ({"due_at": None}, "due_at"),
+        ({"fired_at": "2026-07-10T09:00:00"}, "fired_at"),
+        ({"idempotency_key": ""}, "idempotency_key"),
+        ({"idempotency_key": "a\r\nX-Evil: 1"}, "idempotency_key"),
+        ({"webhook": {"url": "ftp://example.com/"}}, "webhook.url"),
+        ({"webhook": {"url": "http://u:p@example.com/"}}, "webhook.url"),
+        ({"webhook": {"headers": {"Host": "x"}}}, "webhook.headers"),
+        ({"webhook": {"headers": {"X-A": "a\r\nX-B: c"}}}, "webhook.headers"),
+        ({"webhook": {"timeout_seconds": 1000}}, "webhook.timeout_seconds"),
+        ({"webhook": {"max_retries": 21}}, "webhook.max_retries"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_field(overrides: dict[str, Any], field: str) -> None:
+    if "due_at" in overrides:
+        content = a_due("tea", "https://example.com/") | overrides
+        result = read_due(received(json.dumps(content).encode()))
+    else:
+        result = read(**overrides)
+    assert isinstance(result, Unreadable)
+    assert result.errors[0].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"id": NaN}', b"[" * 5000])
+def test_what_is_no_event_is_unreadable(body: bytes) -> None:
+    assert isinstance(read_due(received(body)), Unreadable)
+
+
+def test_an_event_without_a_webhook_is_not_for_us() -> None:
+    content = a_due("tea", "https://example.com/")
+    del content["webhook"]
+    result = read_due(received(json.dumps(content).encode()))
+    assert isinstance(result, Unreadable)
+    assert result.errors[0].startswith("webhook: ")
+
+
+def test_another_type_and_a_broken_property_are_named() -> None:
+    body = json.dumps(a_due("tea", "https://example.com/")).encode()
+    wrong_type = read_due(received(body, type="ScheduleRequest"))
+    assert wrong_type == Unreadable(("type: 'ScheduleRequest' is not ScheduleDue",))
+    assert read_due(received(body, unreadable="timestamp: year out of range")) == Unreadable(
+        ("timestamp: year out of range",)
+    )

@@ -1,0 +1,89 @@
+"""Room per host, and breakers that open, probe, pause for longer and close."""
+
+from delivery.breaker import BreakerPolicy
+from delivery.hosts import FORGET_AFTER, BreakerChange, Hosts
+
+POLICY = BreakerPolicy(failures=3, first_pause=5.0, longest_pause=20.0)
+
+
+def some_hosts() -> Hosts:
+    return Hosts(max_in_flight=10, max_per_host=4, policy=POLICY)
+
+
+def failing(hosts: Hosts, times: int, now: float) -> list[BreakerChange | None]:
+    return [hosts.report("a:80", well=False, now=now) for _ in range(times)]
+
+
+def test_a_call_takes_a_slot_of_its_host_and_of_all() -> None:
+    hosts = some_hosts()
+    for _ in range(4):
+        hosts.take("a:80")
+    assert (hosts.free, hosts.room_of("a:80", 0.0), hosts.room_of("b:80", 0.0)) == (6, 0, 4)
+    assert hosts.exceptions(0.0) == {"a:80": 0}
+    hosts.release("a:80")
+    assert (hosts.free, hosts.room_of("a:80", 0.0)) == (7, 1)
+
+
+def test_a_host_at_rest_is_forgotten() -> None:
+    hosts = some_hosts()
+    hosts.take("a:80")
+    hosts.release("a:80")
+    assert hosts.exceptions(0.0) == {}
+
+
+def test_failures_in_a_row_open_the_breaker_once() -> None:
+    hosts = some_hosts()
+    assert failing(hosts, 4, now=100.0) == [None, None, BreakerChange.OPENED, None]
+    assert (hosts.tripped, hosts.room_of("a:80", 100.0), hosts.room_of("b:80", 100.0)) == (1, 0, 4)
+
+
+def test_a_success_in_between_starts_the_count_again() -> None:
+    hosts = some_hosts()
+    failing(hosts, 2, now=1.0)
+    assert hosts.report("a:80", well=True, now=1.0) is None
+    assert failing(hosts, 2, now=1.0) == [None, None]
+    assert hosts.tripped == 0
+
+
+def test_after_the_pause_one_probe_is_let_through() -> None:
+    hosts = some_hosts()
+    failing(hosts, 3, now=100.0)
+    assert hosts.next_probe_in(101.0) == 4.0
+    assert hosts.room_of("a:80", 105.0) == 1
+    hosts.take("a:80")
+    assert hosts.room_of("a:80", 105.0) == 0, "one probe at a time"
+
+
+def test_a_failed_probe_makes_the_pause_longer_up_to_its_limit() -> None:
+    hosts = some_hosts()
+    failing(hosts, 3, now=100.0)
+    now, pauses = 105.0, []
+    for _ in range(4):
+        hosts.report("a:80", well=False, now=now)
+        pauses.append(hosts.next_probe_in(now))
+        now += pauses[-1] or 0.0
+    assert pauses == [10.0, 20.0, 20.0, 20.0]
+
+
+def test_stragglers_of_an_open_breaker_change_nothing() -> None:
+    hosts = some_hosts()
+    failing(hosts, 3, now=100.0)
+    failing(hosts, 5, now=101.0)
+    assert hosts.next_probe_in(101.0) == 4.0
+
+
+def test_a_success_closes_it_and_gives_all_the_room_back() -> None:
+    hosts = some_hosts()
+    failing(hosts, 3, now=100.0)
+    assert hosts.report("a:80", well=True, now=105.0) is BreakerChange.CLOSED
+    assert (hosts.tripped, hosts.room_of("a:80", 105.0)) == (0, 4)
+
+
+def test_old_failures_of_a_host_that_nobody_calls_are_forgotten() -> None:
+    hosts = some_hosts()
+    failing(hosts, 3, now=100.0)
+    hosts.report("b:80", well=False, now=100.0)
+    hosts.forget_idle(now=105.0 + FORGET_AFTER)
+    assert hosts.tripped == 1, "its pause ended only just then"
+    hosts.forget_idle(now=120.0 + FORGET_AFTER)
+    assert (hosts.tripped, hosts.breaker_of("b:80")) == (0, None)

@@ -1,0 +1,109 @@
+"""What is sent, byte for byte and header by header."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from standardwebhooks import Webhook
+
+from delivery.addresses import AddressRules
+from delivery.outcomes import CallError, Unanswered
+from delivery.request import Delivery, Request, host_of, prepare
+from shared.version import VERSION
+
+NOW = datetime(2026, 7, 10, 9, 0, 1, tzinfo=UTC)
+
+A_DELIVERY = Delivery(
+    id=1,
+    version=2,
+    job_id="invoice-42",
+    idempotency_key="event-abc",
+    topic="invoices.reminder",
+    sequence=3,
+    due_at=datetime(2026, 7, 10, 9, 0, tzinfo=UTC),
+    fired_at=datetime(2026, 7, 10, 9, 0, 0, 5000, tzinfo=UTC),
+    created_at=NOW,
+    claimed_at=NOW,
+    payload='{"amount": 1.10, "big": 123456789012345678901234567890, "nul": "\\u0000", "snow": "☃"}',
+    url="https://example.com/hook?x=%20",
+    host="example.com:443",
+    headers={"Authorization": "Bearer t", "Accept-Encoding": "gzip"},
+    timeout_seconds=10.0,
+    max_retries=3,
+    retry_count=0,
+    secret=None,
+)
+
+
+def prepared(delivery: Delivery, signers: list[Webhook] | None = None, rules: AddressRules | None = None) -> Request:
+    request = prepare(delivery, signers, rules or AddressRules(), NOW)
+    assert isinstance(request, Request)
+    return request
+
+
+def test_the_body_has_the_occurrence_and_the_payload_byte_for_byte() -> None:
+    assert A_DELIVERY.payload is not None
+    assert prepared(A_DELIVERY).body == (
+        b'{"id":"invoice-42","topic":"invoices.reminder","sequence":3,"due_at":"2026-07-10T09:00:00Z",'
+        b'"fired_at":"2026-07-10T09:00:00.005000Z","payload":' + A_DELIVERY.payload.encode() + b"}"
+    )
+
+
+def test_no_payload_is_null() -> None:
+    assert prepared(replace(A_DELIVERY, payload=None)).body.endswith(b'"payload":null}')
+
+
+def test_the_headers_are_ours_and_the_requests_own() -> None:
+    assert prepared(A_DELIVERY).headers == {
+        "Authorization": "Bearer t",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        "User-Agent": f"Duebell/{VERSION}",
+        "X-Idempotency-Key": "event-abc",
+    }
+
+
+def test_a_named_secret_that_nobody_knows_stops_the_call() -> None:
+    result = prepare(replace(A_DELIVERY, secret="billing"), None, AddressRules(), NOW)
+    assert result == Unanswered(CallError.SECRET_MISSING)
+
+
+def test_a_port_that_is_not_allowed_stops_the_call() -> None:
+    rules = AddressRules(allow_ports=frozenset({80}))
+    assert prepare(A_DELIVERY, None, rules, NOW) == Unanswered(CallError.FORBIDDEN_PORT)
+    assert prepared(replace(A_DELIVERY, url="http://example.com/"), rules=rules)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "ftp://example.com/", "example.com", "http://u:p@example.com/", "http://a:b"]
+)
+def test_what_is_no_address_to_call_stops_the_call(url: str) -> None:
+    assert prepare(replace(A_DELIVERY, url=url), None, AddressRules(), NOW) == Unanswered(CallError.INVALID_URL)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://example.com/a", "example.com:80"),
+        ("https://EXAMPLE.com", "example.com:443"),
+        ("https://example.com.:8443/", "example.com:8443"),
+        ("http://127.0.0.1:8080/x?y", "127.0.0.1:8080"),
+        ("http://[2606:4700::1]/", "[2606:4700::1]:80"),
+        ("https://xn--bcher-kva.example/", "xn--bcher-kva.example:443"),
+    ],
+)
+def test_the_host_is_what_limits_go_by(url: str, host: str) -> None:
+    assert host_of(url) == host
+    assert host_of(url.upper()) == host
+
+
+@pytest.mark.parametrize("url", ["http://", "mailto:a@b", "http://:80/", "http://a:99999999/"])
+def test_a_url_without_a_host_has_none(url: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - some messages are httpx's own
+        host_of(url)
+
+
+def test_nothing_private_is_in_what_a_delivery_shows_of_itself() -> None:
+    shown = repr(A_DELIVERY)
+    for private in ("Bearer", "amount", "x=%20"):
+        assert private not in shown
