@@ -14,6 +14,7 @@ from producer.metrics import Metrics
 from producer.planning import DueJob, Plan, plan
 from producer.settling import Settled, put_off, settle
 from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
+from shared.breath import Breath
 from shared.database import Pool
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
@@ -24,6 +25,9 @@ from shared.topology import Names
 
 ACQUIRE_TIMEOUT = 10.0
 LATE = timedelta(seconds=60)
+# One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
+MAX_MESSAGES = 1000
+MAX_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +76,43 @@ class Firer:
             claim = await claim_due(connection, self.lane, self._batch, now)
             if claim is None:
                 return Idle(await seconds_until_next(connection, self.lane))
-            shots, messages = self._aim(claim)
-            verdicts = await self.publisher.publish(messages, self.publish_timeout)
             full = len(claim.jobs) == self._batch
-            verdicts = self._blame(claim, verdicts)
+            shots, messages = await self._aim(claim)
+            verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
             await settle_jobs(connection, _settled(shots, verdicts))
         self._observe(claim.now, shots, verdicts)  # committed: only now is it true
         await self.publisher.mend()
-        return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(claim.jobs), full)
+        return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))
 
-    def _aim(self, claim: Claim) -> tuple[list[_Shot], list[Outgoing]]:
+    async def _aim(self, claim: Claim) -> tuple[list[_Shot], list[Outgoing]]:
+        """What the claim comes to. Jobs beyond the bounds are left as they are: still due, for the next claim."""
         shots: list[_Shot] = []
         messages: list[Outgoing] = []
+        size, breath = 0, Breath()
         for job in claim.jobs:
+            if len(messages) >= MAX_MESSAGES or size >= MAX_BYTES:
+                self._batch = len(shots)  # and claim no more than this for now
+                break
             first = len(messages)
-            try:
-                planned = plan(job, claim.now)
-            except BadRule as error:
-                get_log().error("rule_unreadable", id=job.id, error=str(error))
-                planned = None
+            planned = self._plan(job, claim.now, breath)
             if planned is not None:
                 messages += (
                     due_event(job, occurrence, job.sequence + number, claim.now, self.names)
                     for number, occurrence in enumerate(planned.ringing, start=1)
                 )
+            size += sum(len(message.body) for message in messages[first:])
             shots.append(_Shot(job, planned, slice(first, len(messages))))
+            await breath.take()
         return shots, messages
 
-    def _blame(self, claim: Claim, verdicts: list[Verdict]) -> list[Verdict]:
+    def _plan(self, job: DueJob, now: datetime, breath: Breath) -> Plan | None:
+        try:
+            return plan(job, now, enough=lambda: breath.is_due)
+        except BadRule as error:
+            get_log().error("rule_unreadable", id=job.id, error=str(error))
+            return None
+
+    def _blame(self, shots: Sequence[_Shot], verdicts: list[Verdict]) -> list[Verdict]:
         """A channel that the broker closed says that a message is at fault, not which. So the next claims are of one
         row each, where it is plain, and grow again while all goes well.
         """
@@ -107,7 +120,7 @@ class Firer:
             self._batch = min(self.max_batch, 2 * self._batch)
             return verdicts
         self._batch = 1
-        if len(claim.jobs) == 1:
+        if len(shots) == 1:
             return verdicts
         return [Verdict.UNKNOWN if verdict is Verdict.CLOSED else verdict for verdict in verdicts]
 

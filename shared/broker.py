@@ -76,10 +76,10 @@ class Broker:
         connection = self._connection
         if connection is None:
             raise ConnectionError("the broker connection was lost")
-        with _runtime_errors_as_lost():
+        with lost_connections_as_errors():
             channel = connection.channel(publisher_confirms=True, on_return_raises=True)
         try:
-            with _runtime_errors_as_lost():
+            with lost_connections_as_errors():
                 async with asyncio.timeout(CHANNEL_TIMEOUT):
                     await channel.initialize()
                     if prefetch is not None:
@@ -91,20 +91,18 @@ class Broker:
     async def redeclare(self) -> None:
         """Heals what was deleted at run time. Errors are the caller's to judge."""
         async with asyncio.timeout(CHANNEL_TIMEOUT), self.open_channel() as channel:
-            await declare_topology(channel, self.names)
+            with lost_connections_as_errors():
+                await declare_topology(channel, self.names)
 
     async def _keep_connected(self) -> None:
         backoff = Backoff(first=0.5)
         while True:
             try:
-                await self._connect_until_lost(backoff)
+                with lost_connections_as_errors():
+                    await self._connect_until_lost(backoff)
                 problem = "the connection was closed"
-            except (*BROKER_TROUBLE, RuntimeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) and task.cancelling():
-                    raise
-                problem = "the broker stopped answering"
             pause = backoff.next_pause()
             get_log().warning(
                 "broker_not_ready",
@@ -135,24 +133,25 @@ class Broker:
 
 
 @contextmanager
-def _runtime_errors_as_lost() -> Iterator[None]:
-    """What aio-pika and aiormq raise, bare, for a connection that has just been closed."""
+def lost_connections_as_errors() -> Iterator[None]:
+    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
+    """
     try:
         yield
     except RuntimeError as error:
         raise ConnectionError(str(error)) from error
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise ConnectionError("the broker stopped answering") from None
 
 
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
     """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
-    try:
+    with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
-    except (*BROKER_TROUBLE, RuntimeError):
-        pass
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise
 
 
 def _with_heartbeat(url: str) -> str:

@@ -22,22 +22,16 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolC
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
 
-# Trouble that passes by itself: try the same work again. Everything else that Postgres says is about the work.
-PASSING_TROUBLE = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.OperatorInterventionError,  # restart, shutdown, statement timeout
-    asyncpg.TransactionRollbackError,  # deadlock, serialization
-    asyncpg.LockNotAvailableError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.ReadOnlySQLTransactionError,  # a node that was demoted
+# What Postgres says about a row: trying again would not help, and the row must not take its neighbours with it.
+ABOUT_THE_ROW = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.PLPGSQLError,
 )
-# Trouble of a connection attempt: also what an operator can mend while we wait.
-CONNECT_TROUBLE = (*PASSING_TROUBLE, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+# Everything else is about the installation: it passes by itself (a restart, a deadlock, a full disk), or an operator
+# mends it (a password, a grant, a migration). Try the same work again.
+PASSING_TROUBLE = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError)
 
 
 @asynccontextmanager
@@ -76,7 +70,7 @@ async def wait_for_schema(pool: Pool) -> None:
         try:
             async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
                 have, need = await current_version(connection), newest_version()
-        except CONNECT_TROUBLE as error:
+        except PASSING_TROUBLE as error:
             problem = f"cannot reach the database at DATABASE_URL: {describe(error)}"
         else:
             if have >= need:
