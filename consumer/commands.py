@@ -2,7 +2,7 @@
 caller says what time it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -37,6 +37,7 @@ class RawCommand:
     routing_key: str
     timestamp: datetime | None = None
     unreadable: str | None = None  # "property: what is wrong with it"
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
             return Cancel(_validated(ScheduleCancel, content).id)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
         request = _validated(ScheduleRequest, content)
-        return resolve(request, payload, _made_at(raw, now) if request.starts_when_made else now)
+        schedule = resolve(request, payload, _made_at(raw, now) if request.starts_when_made else now)
+        return replace(schedule, traceparent=raw.traceparent)
     except Refusal as refusal:
         return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
 

@@ -19,13 +19,13 @@ from shared.database import Pool
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
-from shared.messages import REPLY_TYPE, Outcome, ScheduleRequest
+from shared.messages import REPLY_TYPE, Outcome
 from shared.parking import park, parked_copy
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.topology import Names
+from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-_KNOWN_FIELDS = frozenset({*ScheduleRequest.model_fields, "body", "type", "timestamp"})
 # RabbitMQ ends the whole connection over a direct reply address that is not of its own making.
 _DIRECT_REPLY = "amq.rabbitmq.reply-to."
 _DIRECT_REPLY_FORM = re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_-]+\.[A-Za-z0-9+/=_-]+")
@@ -48,16 +48,17 @@ class BatchHandler:
         for message in messages:
             commands.append(read_command(_raw(message), now, self.max_payload_bytes))
             await breath.take()  # a hostile rule may have taken tens of milliseconds
-        return await together_or_one_by_one(
-            commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
-        )
+        with self.metrics.store_seconds.time():
+            return await together_or_one_by_one(
+                commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
+            )
 
     async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
         await self._park(messages, answers)
         await self._reply(messages, answers)
         await inbox.acknowledge(messages)
-        self._observe(answers)
+        self._observe(messages, answers)
 
     async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
         changes = fold(commands)
@@ -69,7 +70,7 @@ class BatchHandler:
 
     async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         copies = [
-            parked_copy(message, parking_queue=self.names.parked, errors=given.errors, parked_by="consumer")
+            parked_copy(message, exchange=self.names.parking, errors=given.errors, parked_by="consumer")
             for message, given in zip(messages, answers, strict=True)
             if given.parked
         ]
@@ -84,24 +85,38 @@ class BatchHandler:
                 await breath.take()
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
         if lost := sum(verdict is not Verdict.CONFIRMED for verdict in verdicts):
+            self.metrics.replies_lost.inc(lost)
             get_log().warning("replies_not_confirmed", replies=lost)
 
-    def _observe(self, answers: Sequence[Answer]) -> None:
+    def _observe(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         self.metrics.batch_size.observe(len(answers))
-        for given in answers:
-            self.metrics.commands.labels(given.outcome).inc()
+        for message, given in zip(messages, answers, strict=True):
+            self.metrics.commands[given.outcome].inc()
             if given.changed and given.outcome is Outcome.ACCEPTED:
                 self.metrics.queued.inc()
             if given.changed and given.outcome is Outcome.CANCELLED:
                 self.metrics.cancelled.inc()
             if given.parked:
-                self.metrics.parked.labels(_field_label(given.errors)).inc()
+                self.metrics.parked(given.errors[0]).inc()
             if given.outcome is Outcome.REJECTED:
-                get_log().warning("command_rejected", id=given.id, errors=list(given.errors), parked=given.parked)
+                get_log().warning(
+                    "command_rejected",
+                    id=given.id,
+                    errors=list(given.errors),
+                    parked=given.parked,
+                    **trace_headers(read_traceparent(message.headers)),
+                )
 
 
 def _raw(message: Received) -> RawCommand:
-    return RawCommand(message.body, message.type, message.routing_key, message.timestamp, message.unreadable)
+    return RawCommand(
+        message.body,
+        message.type,
+        message.routing_key,
+        message.timestamp,
+        message.unreadable,
+        read_traceparent(message.headers),
+    )
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
@@ -129,9 +144,3 @@ def _reply_to(message: Received, given: Answer) -> Outgoing:
         correlation_id=message.correlation_id,
         mandatory=False,
     )
-
-
-def _field_label(errors: Sequence[str]) -> str:
-    """The top-level field that the first error names, from a closed list: a label must not grow with the input."""
-    field = errors[0].split(":")[0].split(".")[0]
-    return field if field in _KNOWN_FIELDS else "other"

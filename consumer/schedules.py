@@ -34,6 +34,7 @@ class Schedule:
     misfire: Misfire
     misfire_grace_seconds: int
     next_run_at: datetime
+    traceparent: str | None = None
 
 
 def resolve(request: ScheduleRequest, payload: str | None, made_at: datetime) -> Schedule:

@@ -11,13 +11,13 @@ from shared.messages import Misfire
 
 APPLY_CHANGES = """
 insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
-                  next_run_at, finished_at)
+                  next_run_at, traceparent, finished_at)
 select c.id, c.status, c.revision, c.topic, c.payload::json, c.webhook::json, c.rule::json, c.rule_index, c.misfire,
-       c.misfire_grace_seconds, c.next_run_at, case when c.status = 'cancelled' then now() end
+       c.misfire_grace_seconds, c.next_run_at, c.traceparent, case when c.status = 'cancelled' then now() end
   from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
-              $9::text[], $10::int[], $11::timestamptz[])
+              $9::text[], $10::int[], $11::timestamptz[], $12::text[])
        as c(id, status, revision, topic, payload, webhook, rule, rule_index,
-            misfire, misfire_grace_seconds, next_run_at)
+            misfire, misfire_grace_seconds, next_run_at, traceparent)
  order by c.id
 on conflict (id) do update set
     status = excluded.status,
@@ -28,17 +28,17 @@ on conflict (id) do update set
     version = jobs.version + 1,
     updated_at = now(),
     -- A reschedule replaces the whole request; a cancel leaves it readable.
-    (revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds) = (
+    (revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, traceparent) = (
         select excluded.revision, excluded.topic, excluded.payload, excluded.webhook, excluded.rule,
-               excluded.rule_index, excluded.misfire, excluded.misfire_grace_seconds
+               excluded.rule_index, excluded.misfire, excluded.misfire_grace_seconds, excluded.traceparent
          where excluded.status = 'pending'
         union all
         select jobs.revision, jobs.topic, jobs.payload, jobs.webhook, jobs.rule,
-               jobs.rule_index, jobs.misfire, jobs.misfire_grace_seconds
+               jobs.rule_index, jobs.misfire, jobs.misfire_grace_seconds, jobs.traceparent
          where excluded.status = 'cancelled')
   where jobs.status = 'pending' and (excluded.status = 'cancelled' or excluded.revision > jobs.revision)
 returning id, status, revision, next_run_at, version = 1 as created,
-          coalesce(next_run_at <= now() + make_interval(secs => $12), false) as due_soon
+          coalesce(next_run_at <= now() + make_interval(secs => $13), false) as due_soon
 """
 
 
@@ -71,7 +71,7 @@ def _columns(change: Change) -> tuple[object, ...]:
     wanted = change.schedule
     if wanted is None:
         # A cancel whose request is not here: the row that makes the late request find the door closed.
-        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None)
+        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None, None)
     return (
         change.id,
         status,
@@ -84,6 +84,7 @@ def _columns(change: Change) -> tuple[object, ...]:
         wanted.misfire,
         wanted.misfire_grace_seconds,
         wanted.next_run_at if status is JobStatus.PENDING else None,
+        wanted.traceparent,
     )
 
 

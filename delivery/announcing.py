@@ -21,6 +21,7 @@ from shared.logs import get_log
 from shared.messages import COMPLETED_TYPE, FAILED_TYPE
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.topology import Names, delivery_routing_key
+from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 BATCH = 200
@@ -47,7 +48,7 @@ def outcome_event(ended: Announcement, names: Names) -> Outgoing:
             }
         ),
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
-        headers={"idempotency-key": ended.idempotency_key},
+        headers={"idempotency-key": ended.idempotency_key, **trace_headers(ended.traceparent)},
     )
 
 
@@ -113,5 +114,10 @@ class Announcer:
                 self.metrics.announced.inc()
             else:
                 self.metrics.not_announced.labels(verdict).inc()
-                get_log().warning("outcome_not_announced", idempotency_key=one.idempotency_key, verdict=verdict)
+                get_log().warning(
+                    "outcome_not_announced",
+                    idempotency_key=one.idempotency_key,
+                    verdict=verdict,
+                    **trace_headers(one.traceparent),
+                )
         return len(ended) == BATCH, Verdict.UNKNOWN in verdicts

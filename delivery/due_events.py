@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 from delivery.request import host_of
 from shared.inbox import Received
 from shared.messages import DUE_TYPE, ScheduleDue, Webhook
+from shared.tracing import read_traceparent
 
 MAX_ERRORS = 10
 MAX_ERROR_LENGTH = 300
@@ -30,6 +31,7 @@ class NewDelivery:
     timeout_seconds: float
     max_retries: int
     secret: str | None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def read_due(message: Received) -> NewDelivery | Unreadable:
         timeout_seconds=due.webhook.timeout_seconds,
         max_retries=due.webhook.max_retries,
         secret=due.webhook.secret,
+        traceparent=read_traceparent(message.headers),
     )
 
 

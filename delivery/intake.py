@@ -33,7 +33,7 @@ Result = Stored | Unreadable
 class DueHandler:
     pool: Pool
     publisher: Publisher
-    parking_queue: str
+    parking: str  # the exchange
     metrics: Metrics
     work_waiting: Bell
     publish_timeout: float
@@ -52,7 +52,7 @@ class DueHandler:
     async def settle(self, messages: list[Received], results: list[Result], inbox: Inbox) -> None:
         """After it returns, what could not be understood is parked, and all are acknowledged."""
         copies = [
-            parked_copy(message, parking_queue=self.parking_queue, errors=result.errors, parked_by="delivery")
+            parked_copy(message, exchange=self.parking, errors=result.errors, parked_by="delivery")
             for message, result in zip(messages, results, strict=True)
             if isinstance(result, Unreadable)
         ]

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from delivery.request import Delivery
 from shared.instants import format_instant
 from shared.logs import get_log
+from shared.tracing import trace_headers
 
 LATE = timedelta(seconds=60)
 
@@ -33,5 +34,6 @@ def log_if_late(delivery: Delivery, delivered_at: datetime) -> bool:
         late_minutes=int(minutes),
         late_hours=round(minutes / 60, 1),
         reason=why_late(delivery, delivered_at),
+        **trace_headers(delivery.traceparent),
     )
     return True

@@ -18,6 +18,7 @@ from delivery.metrics import Metrics
 from delivery.outcomes import RetryPolicy
 from delivery.recording import Recorder
 from delivery.retention import Retention
+from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
 from delivery.signing import Secrets
 from delivery.store import PLANNER, count_open
@@ -31,11 +32,12 @@ from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
+from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
 
-# Intake, claim, record, announce, retention and the readiness check.
-POOL_SIZE = 6
+# Intake, claim, record, announce, retention, the sampler and the readiness check.
+POOL_SIZE = 7
 COUNT_OPEN_UP_TO = 10_000
 
 
@@ -76,7 +78,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             lease_margin=settings.lease_margin_seconds,
         )
         handler = DueHandler(
-            pool, parking, names.parked, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
+            pool, parking, names.parking, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
         announcer = Announcer(
@@ -93,6 +95,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             tasks.create_task(for_life(dispatch(), stop, "dispatcher"))
             tasks.create_task(for_life(consume_until_stopped(intake, handler, stop), stop, "intake"))
             tasks.create_task(for_life(announcer.run(all_recorded), stop, "announcer"))
+            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
             tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
 
 

@@ -2,6 +2,11 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from delivery.hosts import BreakerChange
+from delivery.outcomes import CallError
+from shared.lateness import LatenessByStage, Stage
+from shared.publishing import Verdict
+
 
 class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -32,14 +37,34 @@ class Metrics:
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120),
             registry=registry,
         )
-        self.lateness = Histogram(
-            "delivery_lateness_seconds",
-            "From due_at to the receiver's 2xx",
-            buckets=(0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300, 3600, 86400),
-            registry=registry,
-        )
+        self.lateness = LatenessByStage(registry, Stage.FIRST_ATTEMPT, Stage.DELIVERED).stages
         self.announced = Counter("delivery_outcomes_announced", "Outcome events confirmed", registry=registry)
         self.not_announced = Counter(
             "delivery_outcomes_not_announced", "Publishes that were not confirmed", ["verdict"], registry=registry
         )
         self.deleted = Counter("deliveries_deleted", "Ended deliveries deleted by retention", registry=registry)
+
+        # Sampled: see delivery.sampling. Every replica says the same, so take the maximum, not the sum.
+        self.open = Gauge("deliveries_open", "Deliveries that have not ended, counted up to 10,000", registry=registry)
+        self.overdue = Gauge(
+            "deliveries_overdue", "Deliveries that wait for their turn, counted up to 10,000", registry=registry
+        )
+        self.oldest_overdue = Gauge(
+            "deliveries_oldest_overdue_seconds", "How long the oldest has waited for its turn", registry=registry
+        )
+        self.dead_rows = Gauge(
+            "deliveries_dead_rows", "Row versions in deliveries that await vacuum", registry=registry
+        )
+        self._show_zeros()
+
+    def _show_zeros(self) -> None:
+        """A series that only appears with its first event has no rate at the moment that matters most."""
+        for outcome in ("completed", "failed"):
+            self.finished.labels(outcome)
+        for result in ("2xx", "3xx", "4xx", "5xx", *CallError):
+            self.attempts.labels(result)
+        for change in BreakerChange:
+            self.breaker_changes.labels(change.value)
+        for verdict in Verdict:
+            if verdict is not Verdict.CONFIRMED:
+                self.not_announced.labels(verdict)

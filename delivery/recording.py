@@ -16,7 +16,9 @@ from shared.backoff import Backoff
 from shared.batches import together_or_one_by_one
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.lateness import Stage
 from shared.logs import get_log
+from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 BATCH = 500
@@ -87,7 +89,11 @@ class Recorder:
     def _observe(self, result: Recorded, *, kept: bool) -> None:
         delivery, attempt = result.delivery, result.attempt
         log = get_log().bind(
-            idempotency_key=delivery.idempotency_key, id=delivery.job_id, delivery_id=delivery.id, host=delivery.host
+            idempotency_key=delivery.idempotency_key,
+            id=delivery.job_id,
+            delivery_id=delivery.id,
+            host=delivery.host,
+            **trace_headers(delivery.traceparent),
         )
         if not kept:
             self.metrics.leases_lost.inc()
@@ -100,12 +106,14 @@ class Recorder:
         log = log.bind(
             attempt=delivery.retry_count + 1, status_code=attempt.status_code, seconds=attempt.duration.total_seconds()
         )
+        if delivery.retry_count == 0:
+            self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())
         match result.status:
             case DeliveryStatus.COMPLETED:
                 self.metrics.finished.labels("completed").inc()
                 log.debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
-                self.metrics.lateness.observe(max(0.0, (delivered_at - delivery.due_at).total_seconds()))
+                self.metrics.lateness[Stage.DELIVERED].observe((delivered_at - delivery.due_at).total_seconds())
                 if log_if_late(delivery, delivered_at):
                     self.metrics.late.inc()
             case DeliveryStatus.FAILED:

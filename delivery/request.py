@@ -12,6 +12,7 @@ from delivery.addresses import AddressRules
 from delivery.outcomes import CallError, Unanswered
 from delivery.signing import signature_headers
 from shared.instants import format_instant
+from shared.tracing import trace_headers
 from shared.version import VERSION
 
 USER_AGENT = f"Duebell/{VERSION}"
@@ -40,6 +41,7 @@ class Delivery:
     max_retries: int
     retry_count: int
     secret: str | None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ def prepare(
         "X-Idempotency-Key": delivery.idempotency_key,
         # The answer is kept as it comes, up to a cap: a compressed one could unfold without end.
         "Accept-Encoding": "identity",
+        **trace_headers(delivery.traceparent),
     }
     if delivery.secret is not None:
         if not signers:

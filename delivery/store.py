@@ -17,13 +17,13 @@ from shared.database import Connection
 
 INSERT_NEW = """
 insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
-                        timeout_seconds, max_retries, secret)
+                        timeout_seconds, max_retries, secret, traceparent)
 select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
-       n.headers::json, n.timeout_seconds, n.max_retries, n.secret
+       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent
   from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[])
+              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[])
        as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-            max_retries, secret)
+            max_retries, secret, traceparent)
  order by n.idempotency_key
 on conflict (idempotency_key) where replay_of is null do nothing
 returning idempotency_key
@@ -50,6 +50,7 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
             d.timeout_seconds,
             d.max_retries,
             d.secret,
+            d.traceparent,
         )
         for d in deliveries
     ]
@@ -71,7 +72,7 @@ update deliveries
  where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
 returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
           coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
-          retry_count, secret"""
+          retry_count, secret, traceparent"""
 
 # The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
 # has no room fills them all, CLAIM_ROUND finds the others behind it.
@@ -243,3 +244,38 @@ async def count_open(connection: Connection, up_to: int) -> tuple[int, datetime 
     """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
     row = await connection.fetchrow(COUNT_OPEN, up_to)
     return (row["deliveries"], row["oldest"]) if row else (0, None)
+
+
+# Both parts stop at their bound, whatever the table holds.
+SAMPLE = """
+with unfinished as (
+    select count(*) as deliveries from (
+        select from deliveries where finished_at is null and next_attempt_at > '-infinity'
+         order by next_attempt_at limit $1) as counted
+), overdue as (
+    select count(*) as deliveries, min(next_attempt_at) as oldest from (
+        select next_attempt_at from deliveries where finished_at is null and next_attempt_at <= now()
+         order by next_attempt_at limit $1) as counted
+)
+select unfinished.deliveries as open,
+       overdue.deliveries as overdue,
+       coalesce(extract(epoch from now() - overdue.oldest), 0) as oldest_overdue_seconds,
+       coalesce(pg_stat_get_dead_tuples('deliveries'::regclass), 0) as dead_rows
+  from unfinished, overdue
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    open: int
+    overdue: int
+    oldest_overdue_seconds: float
+    dead_rows: int
+
+
+async def sample_deliveries(connection: Connection, up_to: int) -> Sample:
+    """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
+    row = await connection.fetchrow(SAMPLE, up_to)
+    if row is None:
+        raise LookupError("a query without a condition gave no row")
+    return Sample(row["open"], row["overdue"], float(row["oldest_overdue_seconds"]), row["dead_rows"])

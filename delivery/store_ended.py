@@ -9,7 +9,7 @@ from shared.database import Connection
 
 CLAIM_ANNOUNCEMENTS = """
 select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.idempotency_key, d.status,
-       d.retry_count + 1 as attempts, d.failure_reason
+       d.retry_count + 1 as attempts, d.failure_reason, d.traceparent
   from delivery_announcements a join deliveries d on d.id = a.delivery_id
  where a.announce_at <= coalesce($1::timestamptz, now())
  order by a.announce_at limit $2 for update of a skip locked
@@ -28,6 +28,7 @@ class Announcement:
     status: DeliveryStatus
     attempts: int
     failure_reason: str | None
+    traceparent: str | None = None
 
 
 async def claim_announcements(connection: Connection, limit: int, now: datetime | None = None) -> list[Announcement]:
@@ -114,9 +115,9 @@ def _pattern(reason: str) -> str:
 
 REPLAY = """
 insert into deliveries (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at, payload, url, host,
-                        headers, timeout_seconds, max_retries, secret)
+                        headers, timeout_seconds, max_retries, secret, traceparent)
 select job_id, idempotency_key, id, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-       max_retries, secret
+       max_retries, secret, traceparent
   from deliveries
  where id = any($1::bigint[]) and status = 'FAILED'
  order by id

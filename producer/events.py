@@ -11,6 +11,7 @@ from shared.messages import DUE_TYPE
 from shared.publishing import Outgoing
 from shared.recurrence import Occurrence
 from shared.topology import Names, due_routing_key
+from shared.tracing import trace_headers
 
 IDEMPOTENCY_HEADER = "idempotency-key"
 
@@ -35,5 +36,5 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         body=orjson.dumps(content),
         type=DUE_TYPE,
         timestamp=fired_at,
-        headers={IDEMPOTENCY_HEADER: key},
+        headers={IDEMPOTENCY_HEADER: key, **trace_headers(job.traceparent)},
     )

@@ -5,26 +5,26 @@ crash before the commit rolls back: the rows are due again, and what was already
 same idempotency key. No row changes before its publish is confirmed.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from producer.events import due_event
-from producer.metrics import Metrics
+from producer.metrics import LaneMetrics, Metrics
 from producer.planning import DueJob, Plan, plan
-from producer.settling import Settled, put_off, settle
+from producer.reporting import report
+from producer.settling import Shot, settle_all
 from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
 from shared.breath import Breath
 from shared.database import Pool
-from shared.idempotency import idempotency_key
-from shared.instants import format_instant
 from shared.logs import get_log
 from shared.publishing import Outgoing, Publisher, Verdict
 from shared.recurrence import BadRule
 from shared.topology import Names
+from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-LATE = timedelta(seconds=60)
 # One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
 MAX_MESSAGES = 1000
 MAX_BYTES = 8 * 1024 * 1024
@@ -46,15 +46,6 @@ class Stuck:
     """The broker gave no verdict on some of it: wait before trying again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shot:
-    """One job of the claim, with its place among the claim's messages."""
-
-    job: DueJob
-    plan: Plan | None  # None: its rule cannot be read
-    messages: slice
-
-
 @dataclass(slots=True, kw_only=True)
 class Firer:
     """Fires one lane's claims, one after the other, with a channel of its own. Several may work on one lane."""
@@ -64,6 +55,7 @@ class Firer:
     publisher: Publisher
     names: Names
     metrics: Metrics
+    lane_metrics: LaneMetrics
     max_batch: int
     publish_timeout: float
     _batch: int = field(init=False)
@@ -72,21 +64,28 @@ class Firer:
         self._batch = self.max_batch
 
     async def fire_once(self, now: datetime | None = None) -> Fired | Idle | Stuck:
-        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-            claim = await claim_due(connection, self.lane, self._batch, now)
-            if claim is None:
-                return Idle(await seconds_until_next(connection, self.lane))
-            full = len(claim.jobs) == self._batch
-            shots, messages = await self._aim(claim)
-            verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
-            await settle_jobs(connection, _settled(shots, verdicts))
-        self._observe(claim.now, shots, verdicts)  # committed: only now is it true
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            began = time.monotonic()
+            async with connection.transaction():
+                with self.lane_metrics.claim.time():
+                    claim = await claim_due(connection, self.lane, self._batch, now)
+                self.lane_metrics.last_poll.set_to_current_time()
+                if claim is None:
+                    return Idle(await seconds_until_next(connection, self.lane))
+                full = len(claim.jobs) == self._batch
+                shots, messages = await self._aim(claim)
+                with self.lane_metrics.confirm.time():
+                    verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
+                published_at = claim.now + timedelta(seconds=time.monotonic() - began)
+                await settle_jobs(connection, settle_all(shots, verdicts))
+            self.lane_metrics.transaction.observe(time.monotonic() - began)
+        report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
         await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))
 
-    async def _aim(self, claim: Claim) -> tuple[list[_Shot], list[Outgoing]]:
+    async def _aim(self, claim: Claim) -> tuple[list[Shot], list[Outgoing]]:
         """What the claim comes to. Jobs beyond the bounds are left as they are: still due, for the next claim."""
-        shots: list[_Shot] = []
+        shots: list[Shot] = []
         messages: list[Outgoing] = []
         size, breath = 0, Breath()
         for job in claim.jobs:
@@ -101,7 +100,7 @@ class Firer:
                     for number, occurrence in enumerate(planned.ringing, start=1)
                 )
             size += sum(len(message.body) for message in messages[first:])
-            shots.append(_Shot(job, planned, slice(first, len(messages))))
+            shots.append(Shot(job, planned, slice(first, len(messages))))
             await breath.take()
         return shots, messages
 
@@ -109,10 +108,10 @@ class Firer:
         try:
             return plan(job, now, enough=lambda: breath.is_due)
         except BadRule as error:
-            get_log().error("rule_unreadable", id=job.id, error=str(error))
+            get_log().error("rule_unreadable", id=job.id, error=str(error), **trace_headers(job.traceparent))
             return None
 
-    def _blame(self, shots: Sequence[_Shot], verdicts: list[Verdict]) -> list[Verdict]:
+    def _blame(self, shots: Sequence[Shot], verdicts: list[Verdict]) -> list[Verdict]:
         """A channel that the broker closed says that a message is at fault, not which. So the next claims are of one
         row each, where it is plain, and grow again while all goes well.
         """
@@ -123,42 +122,3 @@ class Firer:
         if len(shots) == 1:
             return verdicts
         return [Verdict.UNKNOWN if verdict is Verdict.CLOSED else verdict for verdict in verdicts]
-
-    def _observe(self, now: datetime, shots: Sequence[_Shot], verdicts: Sequence[Verdict]) -> None:
-        for verdict in verdicts:
-            if verdict is Verdict.CONFIRMED:
-                self.metrics.due.inc()
-            else:
-                self.metrics.not_published.labels(verdict).inc()
-        for shot in shots:
-            if shot.plan is None:
-                self.metrics.put_off.inc()
-                continue
-            if shot.plan.dropped:
-                self.metrics.misfired.inc()
-                get_log().info(
-                    "misfire_dropped",
-                    id=shot.job.id,
-                    policy=shot.job.misfire,
-                    due_at=format_instant(shot.job.occurrence.at),
-                )
-            for occurrence, verdict in zip(shot.plan.ringing, verdicts[shot.messages], strict=True):
-                if verdict is Verdict.CONFIRMED and now - occurrence.at > LATE:
-                    self.metrics.late.inc()
-                    get_log().warning(
-                        "fired_late",
-                        id=shot.job.id,
-                        idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic),
-                        due_at=format_instant(occurrence.at),
-                        late_seconds=round((now - occurrence.at).total_seconds(), 1),
-                    )
-        if refused := [v for v in verdicts if v is not Verdict.CONFIRMED]:
-            get_log().warning("not_published", lane=self.lane.name, count=len(refused), verdicts=sorted(set(refused)))
-
-
-def _settled(shots: Sequence[_Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
-    settled = (
-        put_off(shot.job) if shot.plan is None else settle(shot.job, shot.plan, verdicts[shot.messages])
-        for shot in shots
-    )
-    return [row for row in settled if row is not None]

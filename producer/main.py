@@ -11,6 +11,7 @@ from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.retention import Retention
+from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
 from shared.bell import Bell
@@ -22,6 +23,7 @@ from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
+from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
 
@@ -34,7 +36,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
     # Rows that the broker refuses get one worker: however many they are, they take no more than their share.
     workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1}
-    pool_size = sum(workers.values()) + 2  # and one each for retention and the readiness check
+    pool_size = sum(workers.values()) + 3  # and one each for retention, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         broker.connected(),
@@ -55,6 +57,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         publisher=await publishers.enter_async_context(Publisher(broker)),
                         names=names,
                         metrics=metrics,
+                        lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                     )
@@ -70,6 +73,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         for_life(help_lane(firer, broker, help_wanted, stop), stop, f"helper of lane {lane.name}")
                     )
             tasks.create_task(for_life(listen_until_stopped(settings.database_url, bells, stop), stop, "listener"))
+            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
             retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
             tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
 

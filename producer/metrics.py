@@ -1,17 +1,83 @@
-"""What the producer counts."""
+"""What the producer counts. Labels come from closed lists: never an id or a topic."""
 
-from prometheus_client import CollectorRegistry, Counter
+import time
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from shared.lateness import LatenessByStage, Stage
+from shared.publishing import Verdict
+
+# Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMetrics:
+    """One lane's own, looked up once."""
+
+    claim: Histogram
+    transaction: Histogram
+    confirm: Histogram
+    last_poll: Gauge
 
 
 class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
+        self.lateness = LatenessByStage(registry, Stage.PUBLISHED).stages[Stage.PUBLISHED]
         self.misfired = Counter(
             "jobs_misfired", "Jobs whose late occurrences were dropped by policy", registry=registry
         )
-        self.not_published = Counter(
+        not_published = Counter(
             "events_not_published", "Publishes that were not confirmed, by verdict", ["verdict"], registry=registry
         )
+        refusals = [verdict for verdict in Verdict if verdict != Verdict.CONFIRMED]
+        self.not_published: dict[Verdict, Counter] = {verdict: not_published.labels(verdict) for verdict in refusals}
         self.put_off = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
+
+        # Sampled: see producer.sampling. Every replica says the same, so take the maximum, not the sum.
+        self.pending = Gauge(
+            "jobs_pending", "Jobs that wait; exact up to 10,000, then Postgres' estimate", registry=registry
+        )
+        self.overdue = Gauge(
+            "jobs_overdue", "Jobs that are due and not yet published, counted up to 10,000", registry=registry
+        )
+        self.refused = Gauge(
+            "jobs_refused", "Jobs whose event the broker refuses, counted up to 10,000", registry=registry
+        )
+        self.oldest_overdue = Gauge("jobs_oldest_overdue_seconds", "Age of the oldest overdue job", registry=registry)
+        self.dead_rows = Gauge("jobs_dead_rows", "Row versions in jobs that await vacuum", registry=registry)
+
+        self._claim = Histogram(
+            "claim_query_seconds", "The query that claims due jobs", ["lane"], buckets=_SECONDS, registry=registry
+        )
+        self._transaction = Histogram(
+            "claim_transaction_seconds",
+            "From begin to commit of a claim that found something: row locks are held for so long",
+            ["lane"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._confirm = Histogram(
+            "publish_confirm_seconds",
+            "From the first publish of a claim to its last confirm",
+            ["lane"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._last_poll = Gauge(
+            "producer_last_poll_timestamp_seconds",
+            "When the lane last asked the database for due jobs, and got an answer",
+            ["lane"],
+            registry=registry,
+        )
+
+    def of_lane(self, name: str) -> LaneMetrics:
+        last_poll = self._last_poll.labels(name)
+        last_poll.set(time.time())  # one that never gets to poll is as late as one that stopped
+        return LaneMetrics(
+            self._claim.labels(name), self._transaction.labels(name), self._confirm.labels(name), last_poll
+        )

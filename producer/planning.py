@@ -30,6 +30,7 @@ class DueJob:
     misfire_grace: timedelta
     sequence: int
     refusals: int
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

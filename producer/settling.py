@@ -27,6 +27,23 @@ class Settled:
     pause: timedelta | None
 
 
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One job of a claim, with its place among the claim's messages."""
+
+    job: DueJob
+    plan: Plan | None  # None: its rule cannot be read
+    messages: slice
+
+
+def settle_all(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
+    settled = (
+        put_off(shot.job) if shot.plan is None else settle(shot.job, shot.plan, verdicts[shot.messages])
+        for shot in shots
+    )
+    return [row for row in settled if row is not None]
+
+
 def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | None:
     """None leaves the row as it is: nothing was confirmed, and nothing is known against it.
 

@@ -23,7 +23,7 @@ FRESH_SECONDS = 30
 
 _CLAIMED = """
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, coalesce($1::timestamptz, now()) as now
+       refusals, traceparent, coalesce($1::timestamptz, now()) as now
   from jobs
  where status = 'pending'"""
 
@@ -99,6 +99,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetim
                 misfire_grace=timedelta(seconds=row["misfire_grace_seconds"]),
                 sequence=row["sequence"],
                 refusals=row["refusals"],
+                traceparent=row["traceparent"],
             )
             for row in rows
         ],
@@ -177,6 +178,52 @@ async def count_overdue(connection: Connection, up_to: int) -> Overdue:
     if row is None:
         return Overdue(0, None, None)
     return Overdue(row["jobs"], row["oldest"], row["newest"])
+
+
+# Every part stops at its bound, whatever the table holds. What is pending beyond it is Postgres' own estimate of the
+# partial indexes, which vacuum and analyze keep.
+SAMPLE = """
+with pending as (
+    select count(*) as jobs from (
+        select from jobs where status = 'pending' and retry_at is null and next_run_at > '-infinity'
+         order by next_run_at limit $1) as counted
+), due as (
+    select count(*) as jobs, min(next_run_at) as oldest from (
+        select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at limit $1) as counted
+), refused as (
+    select count(*) as jobs, min(next_run_at) as oldest from (
+        select next_run_at from jobs where status = 'pending' and retry_at is not null
+         order by retry_at limit $1) as counted
+), estimate as (
+    select sum(reltuples) as jobs from pg_class where oid in ('jobs_due'::regclass, 'jobs_refused'::regclass)
+)
+select case when pending.jobs < $1 then pending.jobs + refused.jobs
+            else greatest(pending.jobs + refused.jobs, estimate.jobs::bigint) end as pending,
+       due.jobs as overdue,
+       refused.jobs as refused,
+       coalesce(extract(epoch from now() - least(due.oldest, refused.oldest)), 0) as oldest_overdue_seconds,
+       coalesce(pg_stat_get_dead_tuples('jobs'::regclass), 0) as dead_rows
+  from pending, due, refused, estimate
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    pending: int
+    overdue: int
+    refused: int
+    oldest_overdue_seconds: float
+    dead_rows: int
+
+
+async def sample_jobs(connection: Connection, up_to: int) -> Sample:
+    """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
+    row = await connection.fetchrow(SAMPLE, up_to)
+    if row is None:
+        raise LookupError("a query without a condition gave no row")
+    oldest = max(0.0, float(row["oldest_overdue_seconds"]))
+    return Sample(row["pending"], row["overdue"], row["refused"], oldest, row["dead_rows"])
 
 
 DELETE_FINISHED = """

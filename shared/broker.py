@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
-from aiormq.exceptions import AMQPError, ChannelInvalidStateError
+from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
 from yarl import URL
 
 from shared.backoff import Backoff
 from shared.logs import get_log
 from shared.properties import tolerate_unreadable_properties
-from shared.topology import Names, declare_topology
+from shared.topology import Names, declare_topology, find_topology
 
 CONNECT_TIMEOUT = 10.0
 CHANNEL_TIMEOUT = 10.0
@@ -76,23 +76,30 @@ class Broker:
         connection = self._connection
         if connection is None:
             raise ConnectionError("the broker connection was lost")
-        with lost_connections_as_errors():
-            channel = connection.channel(publisher_confirms=True, on_return_raises=True)
-        try:
-            with lost_connections_as_errors():
-                async with asyncio.timeout(CHANNEL_TIMEOUT):
-                    await channel.initialize()
-                    if prefetch is not None:
+        async with _channel_of(connection) as channel:
+            if prefetch is not None:
+                with lost_connections_as_errors():
+                    async with asyncio.timeout(CHANNEL_TIMEOUT):
                         await channel.set_qos(prefetch_count=prefetch)
             yield channel
-        finally:
-            await close_quietly(channel)
 
     async def redeclare(self) -> None:
         """Heals what was deleted at run time. Errors are the caller's to judge."""
-        async with asyncio.timeout(CHANNEL_TIMEOUT), self.open_channel() as channel:
-            with lost_connections_as_errors():
-                await declare_topology(channel, self.names)
+        await self._up.wait()
+        if self._connection is None:
+            raise ConnectionError("the broker connection was lost")
+        await self._ensure_topology(self._connection)
+
+    async def _ensure_topology(self, connection: AbstractConnection) -> None:
+        """Declares; a user who may not makes sure that it is there."""
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                try:
+                    async with _channel_of(connection) as channel:
+                        await declare_topology(channel, self.names)
+                except ChannelAccessRefused:
+                    async with _channel_of(connection) as channel:
+                        await find_topology(channel, self.names)
 
     async def _keep_connected(self) -> None:
         backoff = Backoff(first=0.5)
@@ -119,8 +126,7 @@ class Broker:
         connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
         try:
             self._connection = connection
-            async with asyncio.timeout(CHANNEL_TIMEOUT), connection.channel() as channel:
-                await declare_topology(channel, self.names)
+            await self._ensure_topology(connection)
             self._up.set()
             backoff.reset()
             get_log().info("broker_connected", connection=self._name)
@@ -130,6 +136,19 @@ class Broker:
             self._up.clear()
             self._connection = None
             await close_quietly(connection)
+
+
+@asynccontextmanager
+async def _channel_of(connection: AbstractConnection) -> AsyncIterator[AbstractChannel]:
+    with lost_connections_as_errors():
+        channel = connection.channel(publisher_confirms=True, on_return_raises=True)
+    try:
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                await channel.initialize()
+        yield channel
+    finally:
+        await close_quietly(channel)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The HTTP side of a service: /metrics for Prometheus, /healthz (the process lives), /readyz (database and broker
-reached, schema current).
+reached, schema current). Both /readyz and /metrics ask the same checks when they are called: what Prometheus stores is
+what an orchestrator would have been told.
 """
 
 import asyncio
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, exposition
+from prometheus_client import CollectorRegistry, Gauge, exposition
 
 from shared.broker import Broker
 from shared.database import Pool, schema_is_current
@@ -29,7 +30,15 @@ def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
 async def serve_health(
     host: str, port: int, registry: CollectorRegistry, checks: Mapping[str, Check]
 ) -> AsyncIterator[None]:
+    up = Gauge("dependency_up", "1 if the service reaches it, else 0", ["dependency"], registry=registry)
+
+    async def look() -> dict[str, bool]:
+        answers = await asyncio.gather(*(_passes(check) for check in checks.values()))
+        return dict(zip(checks, answers, strict=True))
+
     async def metrics(request: web.Request) -> web.Response:
+        for name, passes in (await look()).items():
+            up.labels(name).set(passes)
         encoder, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encoder(registry), headers={"Content-Type": content_type})
 
@@ -37,7 +46,7 @@ async def serve_health(
         return web.json_response({"status": "alive"})
 
     async def ready(_: web.Request) -> web.Response:
-        results = {name: await _passes(check) for name, check in checks.items()}
+        results = await look()
         return web.json_response(results, status=200 if all(results.values()) else 503)
 
     app = web.Application()

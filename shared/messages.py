@@ -27,7 +27,7 @@ _RESERVED_HEADERS = frozenset(
     {
         "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
         "transfer-encoding", "upgrade", "host", "content-length", "content-type", "expect", "user-agent",
-        "x-idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature",
+        "x-idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "traceparent",
     }
 )  # fmt: skip
 

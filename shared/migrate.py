@@ -1,6 +1,6 @@
 """Brings the schema up to date: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock
 lets one do the work, the others find it done. Each file runs in a transaction of its own together with its entry, so a
-migration is there whole or not at all.
+migration is there whole or not at all. Afterwards the services' own roles, where there are any, get their rights.
 """
 
 import asyncio
@@ -32,6 +32,10 @@ def _migrations() -> list[tuple[int, str, str]]:
     return [(int(f.name.split("_")[0]), f.name, f.read_text()) for f in sorted(files, key=lambda f: f.name)]
 
 
+def _grants() -> str:
+    return resources.files("shared").joinpath("grants.sql").read_text()
+
+
 def newest_version() -> int:
     return max(version for version, _, _ in _migrations())
 
@@ -61,6 +65,8 @@ async def migrate(database_url: str) -> list[str]:
                         "insert into duebell_migrations (version, name) values ($1, $2)", version, name
                     )
                 applied.append(name)
+        async with connection.transaction():
+            await connection.execute(_grants())
         return applied
     finally:
         await connection.close(timeout=5)

@@ -26,11 +26,11 @@ async def park(publisher: Publisher, copies: Sequence[Outgoing], timeout: float)
         raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
 
 
-def parked_copy(message: Received, *, parking_queue: str, errors: Sequence[str], parked_by: str) -> Outgoing:
+def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], parked_by: str) -> Outgoing:
     """To be published and confirmed before the original is acknowledged."""
     return Outgoing(
-        exchange="",
-        routing_key=parking_queue,
+        exchange=exchange,
+        routing_key=message.routing_key,
         body=message.body,
         type=message.type,
         content_type=message.content_type,

@@ -1,12 +1,21 @@
 """Exchanges and queues, by name and as they are declared. Every service declares all of them at start, so that the
-first one up opens the door for applications and no message is lost for want of a queue.
+first one up opens the door for applications and no message is lost for want of a queue. A service whose user may not
+declare anything makes sure that they are there; `python -m shared.topology`, run by somebody who may, puts them there.
 """
 
+import asyncio
+import sys
 from dataclasses import dataclass
 
+import aio_pika
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
+from aiormq.exceptions import AMQPError, ChannelNotFoundEntity
 from pamqp.common import FieldTable
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from shared.settings import AmqpUrl, load_settings
 
 REQUEST_KEY = "schedule.request"
 CANCEL_KEY = "schedule.cancel"
@@ -40,6 +49,11 @@ class Names:
         return self.prefix + "schedule.unrouted"
 
     @property
+    def parking(self) -> str:
+        """The exchange in front of the parking queue, so that parking needs no right to write to every queue."""
+        return self.prefix + "schedule.parked"
+
+    @property
     def inbox(self) -> str:
         return self.prefix + "scheduler.inbox"
 
@@ -55,11 +69,24 @@ class Names:
     def parked(self) -> str:
         return self.prefix + "scheduler.parked"
 
+    @property
+    def exchanges(self) -> tuple[str, ...]:
+        return self.commands, self.events, self.unrouted_exchange, self.parking
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return self.inbox, self.deliveries, self.unrouted, self.parked
+
+
+class TopologyMissing(ConnectionError):
+    """An exchange or a queue is not there. As good as no broker: wait until an operator has seen to it."""
+
 
 async def declare_topology(channel: AbstractChannel, names: Names) -> None:
     """Idempotent. Afterwards every name above exists, and nothing that is published to them can fall through."""
     parked_limits: FieldTable = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
-    await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
+    parked = await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
+    await parked.bind(await channel.declare_exchange(names.parking, ExchangeType.FANOUT, durable=True))
 
     unrouted_exchange = await channel.declare_exchange(names.unrouted_exchange, ExchangeType.FANOUT, durable=True)
     unrouted = await channel.declare_queue(
@@ -87,6 +114,20 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
         await queue.bind(exchange, binding)
 
 
+async def find_topology(channel: AbstractChannel, names: Names) -> None:
+    """Makes sure that everything is there, without the right to put it there."""
+    name = ""
+    try:
+        for name in names.exchanges:
+            await channel.declare_exchange(name, passive=True)
+        for name in names.queues:
+            await channel.declare_queue(name, passive=True)
+    except ChannelNotFoundEntity:
+        raise TopologyMissing(
+            f"{name} is not there, and this user may not declare it: run python -m shared.topology as one who may"
+        ) from None
+
+
 def _parks_what_it_gives_up(names: Names) -> FieldTable:
     return {
         "x-queue-type": "quorum",
@@ -106,3 +147,30 @@ def due_routing_key(topic: str, *, has_webhook: bool) -> str:
 
 def delivery_routing_key(topic: str, *, completed: bool) -> str:
     return f"delivery.{'completed' if completed else 'failed'}.{topic}"
+
+
+class _TopologySettings(BaseSettings):
+    amqp_url: AmqpUrl
+    amqp_prefix: str = Field(default="", max_length=60)
+
+
+async def _declare(settings: _TopologySettings) -> None:
+    async with (
+        asyncio.timeout(60),
+        await aio_pika.connect(settings.amqp_url) as connection,
+        connection.channel() as channel,
+    ):
+        await declare_topology(channel, Names(settings.amqp_prefix))
+
+
+def main() -> None:
+    settings = load_settings(_TopologySettings)
+    try:
+        asyncio.run(_declare(settings))
+    except (AMQPError, OSError, TimeoutError) as error:
+        sys.exit(f"declaring failed: {type(error).__name__}: {error}")
+    sys.stderr.write("exchanges and queues are declared\n")
+
+
+if __name__ == "__main__":
+    main()

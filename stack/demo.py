@@ -16,6 +16,7 @@ from rich.markup import escape
 from stack.directory import LOGS, run_directory
 from stack.errors import StackError
 from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Step, travel
+from stack.roles import APPLICATION
 from stack.services import SERVICES, Ground, services
 from stack.stores import stores
 from stack.up import stop_on_signals
@@ -50,12 +51,12 @@ def _run(console: Console) -> list[Check]:
         directory = running.enter_context(run_directory("demo"))
         with _timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
-        ground = Ground(postgres.url, rabbitmq.url, directory, directory / LOGS)
+        ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
         with _timed(console, f"schema migrated, {', '.join(SERVICES)} ready"):
             running.enter_context(services(ground))
         console.print("\n[dim]  seconds  job        seen in       what happened[/]")
         journal = Journal(show=lambda step: _show(console, step))
-        asyncio.run(travel(postgres.url, rabbitmq.url, journal))
+        asyncio.run(travel(postgres.url, rabbitmq.url_of(APPLICATION), journal))
         checks = judge(journal)
         console.print()
         for check in checks:

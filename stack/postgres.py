@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from stack import processes
+from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StartError
 from stack.ports import LOOPBACK, free_port
@@ -46,6 +46,7 @@ class Postgres:
         self.log = (logs or directory / LOGS).absolute() / "postgres.log"
         self.port = 0
         self._password = secrets.token_hex(16)
+        self._passwords = roles.new_passwords()
         self._settings = {"max_connections": "200", **({} if fsync else _CARELESS), **(settings or {})}
         self._claim: Claim | None = None
         self._quarters: Quarters | None = None
@@ -53,7 +54,12 @@ class Postgres:
 
     @property
     def url(self) -> str:
+        """An operator's, who owns the database."""
         return f"postgresql://{DATABASE}:{self._password}@{LOOPBACK}:{self.port}/{DATABASE}"
+
+    def url_of(self, role: str) -> str:
+        """That of one of the roles in `roles/postgres.sql`."""
+        return f"postgresql://{role}:{self._passwords[role]}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     @property
     def pid(self) -> int:
@@ -76,6 +82,7 @@ class Postgres:
         self._create_cluster(quarters)
         self._serve_on_free_port(quarters)
         self._create_database(quarters)
+        self._create_roles(quarters)
         self._quarters = quarters
         return None
 
@@ -113,11 +120,7 @@ class Postgres:
         self.close()
 
     def _create_cluster(self, quarters: Quarters) -> None:
-        password_file = quarters.directory / "password"
-        password_file.touch(mode=0o600)
-        password_file.write_text(self._password)
-        if quarters.account is not None:
-            os.chown(password_file, quarters.account.uid, quarters.account.gid)
+        password_file = _hand_over(self._password, quarters, "password")
         options = [
             *("--pgdata", str(quarters.directory / "data"), "--username", DATABASE),
             *("--auth", "scram-sha-256", "--pwfile", str(password_file)),
@@ -129,9 +132,18 @@ class Postgres:
         password_file.unlink()
 
     def _create_database(self, quarters: Quarters) -> None:
-        options = ["--host", LOOPBACK, "--port", str(self.port), "--username", DATABASE, "--no-password", DATABASE]
-        child = self._spawn(quarters, "createdb", options, {"PGPASSWORD": self._password, "PGDATABASE": "postgres"})
-        self._finish(child, "create its database")
+        env = {"PGPASSWORD": self._password, "PGDATABASE": "postgres"}
+        self._finish(self._spawn(quarters, "createdb", [*self._as_owner(), DATABASE], env), "create its database")
+
+    def _create_roles(self, quarters: Quarters) -> None:
+        script = _hand_over(roles.POSTGRES_SCRIPT.read_text(), quarters, "roles.sql")
+        options = [*self._as_owner(), "--quiet", "--no-psqlrc", "--file", str(script), DATABASE]
+        env = {"PGPASSWORD": self._password, **roles.as_variables(self._passwords)}
+        self._finish(self._spawn(quarters, "psql", options, env), "create the services' roles")
+        script.unlink()
+
+    def _as_owner(self) -> list[str]:
+        return ["--host", LOOPBACK, "--port", str(self.port), "--username", DATABASE, "--no-password"]
 
     def _serve_on_free_port(self, quarters: Quarters) -> None:
         for _ in range(ATTEMPTS - 1):
@@ -194,6 +206,16 @@ class Postgres:
 # For tests alone: a commit survives the death of Postgres, but not of the machine. (With synchronous_commit off it
 # would not even survive that of Postgres.)
 _CARELESS = {"fsync": "off", "full_page_writes": "off"}
+
+
+def _hand_over(text: str, quarters: Quarters, name: str) -> Path:
+    """A file that the programs of Postgres can read, and nobody else."""
+    file = quarters.directory / name
+    file.touch(mode=0o600)
+    file.write_text(text)
+    if quarters.account is not None:
+        os.chown(file, quarters.account.uid, quarters.account.gid)
+    return file
 
 
 def _is_ready(data: Path, pid: int) -> bool:

@@ -4,7 +4,6 @@ It runs beside any other node, a system-wide one included, and shares nothing wi
 which would otherwise stay behind as a daemon on the standard port, is a child of its own too. Ports and data live as
 long as the object: they survive `stop`, `restart` and `kill`, and go with `close`. Every new object starts afresh."""
 
-import secrets
 import signal
 import socket
 import subprocess
@@ -12,14 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from stack import processes
+from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StackError, StartError
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.rabbitmq_node import write_node
 
-USER = "duebell"
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 CTL_SECONDS = 60.0
@@ -33,14 +31,18 @@ PROTOCOL_HEADER, GREETING = b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"
 class RabbitMQ:
     """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`.
 
-    `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer."""
+    `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer. The
+    services' users may use exchanges and queues whose names begin with the pattern `prefix`."""
 
-    def __init__(self, directory: Path, *, logs: Path | None = None, plugins: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, directory: Path, *, logs: Path | None = None, plugins: tuple[str, ...] = (), prefix: str = ""
+    ) -> None:
         self.directory = directory.absolute() / "rabbitmq"
         self.log = (logs or directory / LOGS).absolute() / "rabbitmq.log"
         self.port = 0
         self.plugin_ports = dict.fromkeys(plugins, 0)
-        self._password = secrets.token_hex(16)
+        self._passwords = roles.new_passwords()
+        self._prefix = prefix
         self._claim: Claim | None = None
         self._environment: dict[str, str] | None = None
         self._epmd: Child | None = None
@@ -48,7 +50,12 @@ class RabbitMQ:
 
     @property
     def url(self) -> str:
-        return f"amqp://{USER}:{self._password}@{LOOPBACK}:{self.port}/"
+        """An operator's, who may do everything."""
+        return self.url_of(roles.OPERATOR)
+
+    def url_of(self, user: str) -> str:
+        """That of one of the users in `roles/rabbitmq.json`."""
+        return f"amqp://{user}:{self._passwords[user]}@{LOOPBACK}:{self.port}/"
 
     @property
     def pid(self) -> int:
@@ -148,7 +155,8 @@ class RabbitMQ:
         """Find ports, write the node's files, start its port mapper and the node itself."""
         self.port = free_port()
         self.plugin_ports = {plugin: free_port() for plugin in self.plugin_ports}
-        environment = write_node(claimed.path, self.port, USER, self._password, self.plugin_ports)
+        users = roles.rabbitmq_definitions(self._passwords, self._prefix)
+        environment = write_node(claimed.path, self.port, users, self.plugin_ports)
         if self._epmd is not None:
             self._epmd.stop()
         self._epmd = self._spawn("epmd", ["epmd", "-address", LOOPBACK], environment)

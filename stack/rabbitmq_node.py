@@ -14,15 +14,18 @@ from stack.ports import LOOPBACK, free_port
 LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
 
 
-def write_node(directory: Path, port: int, user: str, password: str, plugins: Mapping[str, int]) -> dict[str, str]:
+def write_node(directory: Path, port: int, definitions: str, plugins: Mapping[str, int]) -> dict[str, str]:
     """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them.
 
-    `plugins` are those that serve HTTP (rabbitmq_management, rabbitmq_prometheus), each with its port."""
+    `definitions` are the users and their rights, in RabbitMQ's own form. `plugins` are those that serve HTTP
+    (rabbitmq_management, rabbitmq_prometheus), each with its port."""
     home = directory / "home"
     home.mkdir()
     _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)
     configuration = directory / "rabbitmq.conf"
-    _write_secret(configuration, "\n".join(_settings(port, user, password, plugins)) + "\n")
+    users = directory / "definitions.json"
+    _write_secret(users, definitions)
+    _write_secret(configuration, "\n".join(_settings(port, users, plugins)) + "\n")
     enabled_plugins = directory / "enabled_plugins"
     enabled_plugins.write_text(f"[{','.join(plugins)}].\n")
     # The node's name ends in @localhost, and finding that must not depend on the machine's resolver.
@@ -59,8 +62,8 @@ def write_node(directory: Path, port: int, user: str, password: str, plugins: Ma
     }
 
 
-def _settings(port: int, user: str, password: str, plugins: Mapping[str, int]) -> list[str]:
-    lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}", f"default_user = {user}", f"default_pass = {password}"]
+def _settings(port: int, users: Path, plugins: Mapping[str, int]) -> list[str]:
+    lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}", f"load_definitions = {users}"]
     for plugin, plugin_port in plugins.items():
         section = plugin.removeprefix("rabbitmq_")
         lines += [f"{section}.tcp.ip = {LOOPBACK}", f"{section}.tcp.port = {plugin_port}"]

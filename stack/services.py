@@ -1,4 +1,5 @@
-"""Duebell's own services as processes on the stack: migrate, start them all, wait until each says it is ready."""
+"""Duebell's own services as processes on the stack: prepare the stores, start them all, wait until each says it is
+ready. The preparations run as the operator, each service as its own user of either store."""
 
 import http.client
 import os
@@ -8,23 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from stack import processes
 from stack.directory import RECORDS
 from stack.errors import StartError
 from stack.ports import LOOPBACK, free_port
+from stack.postgres import Postgres
 from stack.processes import Child, spawn
+from stack.rabbitmq import RabbitMQ
+from stack.roles import role_of
 
-SERVICES = ("consumer", "producer")
+SERVICES = ("consumer", "producer", "delivery")
 PROJECT = Path(__file__).parent.parent
-MIGRATE_SECONDS = 60.0
+PREPARATIONS = {"migrate": "shared.migrate", "topology": "shared.topology"}
+PREPARE_SECONDS = 60.0
 READY_SECONDS = 30.0
 GRACE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What services stand on: the stores, a claimed directory, a place for logs, and settings for their environment."""
+    """What services stand on: the stores as the operator reaches them, a claimed directory, a place for logs, settings
+    for their environment, and each one's own way to the stores, where that is another one."""
 
     database_url: str
     amqp_url: str
@@ -32,6 +39,18 @@ class Ground:
     logs: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     project: Path = PROJECT
+    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, postgres: Postgres, rabbitmq: RabbitMQ, directory: Path, logs: Path) -> Self:
+        own = {
+            service: {
+                "DATABASE_URL": postgres.url_of(role_of(service)),
+                "AMQP_URL": rabbitmq.url_of(role_of(service)),
+            }
+            for service in SERVICES
+        }
+        return cls(postgres.url, rabbitmq.url, directory, logs, own=own)
 
     def log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
@@ -46,7 +65,15 @@ class Ground:
             records=self.directory / RECORDS,
             log=self.log(name),
             # Without a prefix that the user may have set for some other broker.
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "AMQP_PREFIX": "", **stores, **self.settings, **more},
+            env={
+                **os.environ,
+                "PYTHONUNBUFFERED": "1",
+                "AMQP_PREFIX": "",
+                **stores,
+                **self.own.get(module, {}),
+                **self.settings,
+                **more,
+            },
             cwd=self.project,
         )
 
@@ -108,27 +135,25 @@ class Service:
         self.stop(signal.SIGKILL)
 
 
-def migrate(ground: Ground) -> None:
-    """Bring the schema up to date, as a deployment would before it starts services."""
-    child = ground.run("migrate", "shared.migrate")
-    in_time = child.wait(MIGRATE_SECONDS)
-    exit_code = child.stop(signal.SIGKILL)
-    if exit_code != 0:
-        what = f"failed with exit code {exit_code}" if in_time else f"took longer than {MIGRATE_SECONDS:.0f} s"
-        raise StartError(
-            f"Migrating the database {what}.", log=ground.log("migrate"), next_step="the log above says why."
-        )
+def prepare(ground: Ground) -> None:
+    """Bring the schema up to date and declare exchanges and queues, as a deployment would before it starts services."""
+    steps = {name: ground.run(name, module) for name, module in PREPARATIONS.items()}
+    outcomes = {name: (step.wait(PREPARE_SECONDS), step.stop(signal.SIGKILL)) for name, step in steps.items()}
+    for name, (in_time, exit_code) in outcomes.items():
+        if exit_code != 0:
+            what = f"failed with exit code {exit_code}" if in_time else f"took longer than {PREPARE_SECONDS:.0f} s"
+            raise StartError(f"The step {name} {what}.", log=ground.log(name), next_step="the log above says why.")
 
 
 @contextmanager
 def services(ground: Ground, names: Sequence[str] = SERVICES) -> Iterator[dict[str, Service]]:
     """The named services, migrated, ready, until the block ends; stopped in good order, the last started first."""
     running = {name: Service(ground, name) for name in names}
-    for name in ("migrate", *names):
+    for name in (*PREPARATIONS, *names):
         ground.log(name).unlink(missing_ok=True)
     with ExitStack() as stopping:
         if names:
-            migrate(ground)
+            prepare(ground)
         for service in running.values():
             stopping.callback(service.stop)
             service.start()

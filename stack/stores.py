@@ -11,11 +11,11 @@ from stack.rabbitmq import RabbitMQ
 
 @contextmanager
 def stores(
-    directory: Path, *, logs: Path | None = None, fsync: bool = True, plugins: tuple[str, ...] = ()
+    directory: Path, *, logs: Path | None = None, fsync: bool = True, plugins: tuple[str, ...] = (), prefix: str = ""
 ) -> Iterator[tuple[Postgres, RabbitMQ]]:
     """Both of them, below `directory`, until the block ends; `fsync=False` is for tests."""
     postgres = Postgres(directory, logs=logs, fsync=fsync)
-    rabbitmq = RabbitMQ(directory, logs=logs, plugins=plugins)
+    rabbitmq = RabbitMQ(directory, logs=logs, plugins=plugins, prefix=prefix)
     try:
         _start_together(postgres, rabbitmq)
         yield postgres, rabbitmq

@@ -47,7 +47,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         postgres, rabbitmq = running.enter_context(stores(directory, logs=logs))
         if names:
             print(f"Migrating, and starting {' and '.join(names)} …", flush=True)
-        ground = Ground(postgres.url, rabbitmq.url, directory, logs)
+        ground = Ground.on(postgres, rabbitmq, directory, logs)
         started = running.enter_context(services(ground, names))
         endpoints = {
             "database_url": postgres.url,

@@ -56,12 +56,12 @@ async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_lose
 ) -> None:
     await insert_due(database, 20)
     async with held_back(site, "before update") as gatekeeper:
-        with service_process("producer", site.environment, tmp_path) as producer:
+        with service_process("producer", site, tmp_path) as producer:
             await app.hears(20)
             await eventually(lambda: somebody_waits(gatekeeper))
             producer.kill()
     assert await database.fetchval("select count(*) from jobs where status = 'pending'") == 20, "nothing was settled"
-    with service_process("producer", site.environment, tmp_path):
+    with service_process("producer", site, tmp_path):
         await wait_until_none_pending(database)
         await app.hears(40)
     keys = Counter(event.content["idempotency_key"] for event in app.heard)
@@ -74,13 +74,13 @@ async def test_a_consumer_killed_before_its_commit_loses_no_command(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     async with held_back(site, "before insert") as gatekeeper:
-        with service_process("consumer", site.environment, tmp_path) as consumer:
+        with service_process("consumer", site, tmp_path) as consumer:
             for number in range(50):
                 await app.send(a_request(id=f"job-{number}"))
             await eventually(lambda: somebody_waits(gatekeeper))
             consumer.kill()
     assert await database.fetchval("select count(*) from jobs") == 0
-    with service_process("consumer", site.environment, tmp_path):
+    with service_process("consumer", site, tmp_path):
 
         async def all_stored() -> bool:
             return bool(await database.fetchval("select count(*) from jobs") == 50)
@@ -97,7 +97,7 @@ async def test_sigterm_finishes_what_is_in_flight_and_exits_cleanly(
         await insert_due(database, 5_000)
     else:
         await asyncio.gather(*(app.send(a_request(id=f"job-{n}", at=in_seconds(-1))) for n in range(3_000)))
-    with service_process(service, {**site.environment, "BATCH_SIZE": "50"}, tmp_path) as first:
+    with service_process(service, site, tmp_path, BATCH_SIZE="50") as first:
 
         async def under_way() -> bool:
             done = "select count(*) from jobs" + (" where status = 'done'" if service == "producer" else "")
@@ -108,8 +108,8 @@ async def test_sigterm_finishes_what_is_in_flight_and_exits_cleanly(
         assert first.said("stopped")
         assert not first.said("abandoned")
     with (
-        service_process("consumer", site.environment, tmp_path),
-        service_process("producer", site.environment, tmp_path),
+        service_process("consumer", site, tmp_path),
+        service_process("producer", site, tmp_path),
     ):
         expected = 5_000 if service == "producer" else 3_000
         await app.hears(expected, within=60)
@@ -129,8 +129,8 @@ async def test_a_restart_of_the_broker_in_mid_batch_loses_nothing(
         await app.binds(kept, "due.#", **{"x-queue-type": "quorum"})
     await asyncio.to_thread(stores.rabbitmq.settle)
     with (
-        service_process("consumer", site.environment, tmp_path) as consumer,
-        service_process("producer", site.environment, tmp_path) as producer,
+        service_process("consumer", site, tmp_path) as consumer,
+        service_process("producer", site, tmp_path) as producer,
     ):
         await insert_due(database, 4_000)
 
@@ -165,8 +165,8 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
     if stores.postgres is None:
         pytest.skip("Postgres is not ours to restart")
     with (
-        service_process("consumer", site.environment, tmp_path) as consumer,
-        service_process("producer", site.environment, tmp_path) as producer,
+        service_process("consumer", site, tmp_path) as consumer,
+        service_process("producer", site, tmp_path) as producer,
     ):
         sender = asyncio.gather(*(app.send(a_request(id=f"job-{n}", at=in_seconds(-1))) for n in range(3_000)))
         await app.hears(200)
@@ -193,10 +193,9 @@ async def test_while_the_broker_blocks_publishers_no_row_is_held(
     """A memory alarm: nothing can be published, so nothing is claimed, and a cancel goes through at once."""
     if stores.rabbitmq is None:
         pytest.skip("the broker is not ours to alarm")
-    timeout = {"PUBLISH_TIMEOUT_SECONDS": "1"}
     with (
-        service_process("consumer", site.environment, tmp_path),
-        service_process("producer", {**site.environment, **timeout}, tmp_path),
+        service_process("consumer", site, tmp_path),
+        service_process("producer", site, tmp_path, PUBLISH_TIMEOUT_SECONDS="1"),
     ):
         await app.request(a_request(id="doomed", at=in_seconds(3600)))
         await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.00001")
@@ -225,7 +224,7 @@ async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
     """The producer holds its rows while it publishes, but no longer than its deadline."""
     if stores.rabbitmq is None:
         pytest.skip("the broker is not ours to freeze")
-    with service_process("producer", {**site.environment, "PUBLISH_TIMEOUT_SECONDS": "1"}, tmp_path) as producer:
+    with service_process("producer", site, tmp_path, PUBLISH_TIMEOUT_SECONDS="1") as producer:
         await insert_due(database, 1, prefix="first-")
         await app.hears(1)
         stores.rabbitmq.pause()
@@ -314,7 +313,7 @@ async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_
 ) -> None:
     await insert_due(database, 30, prefix="day-old-", late=timedelta(days=1))
     await insert_due(database, 12, prefix="hour-old-", late=timedelta(hours=1))
-    with service_process("producer", site.environment, tmp_path) as producer:
+    with service_process("producer", site, tmp_path) as producer:
         await app.hears(42)
         await wait_until_none_pending(database)
         [recovery] = producer.said("recovery")
@@ -332,7 +331,7 @@ async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_
 
 async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_path: Path) -> None:
     await insert_due(database, 10_500, late=timedelta(hours=2))
-    with service_process("producer", site.environment, tmp_path) as producer:
+    with service_process("producer", site, tmp_path) as producer:
 
         async def said() -> bool:
             return bool(producer.said("recovery"))
@@ -345,6 +344,7 @@ async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_pa
 async def test_a_deleted_inbox_comes_back_with_its_consumer(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
+    """If its user may declare it."""
     with service_process("consumer", site.environment, tmp_path):
         await app.request(a_request(id="before"))
         await app.channel.queue_delete(site.names.inbox)

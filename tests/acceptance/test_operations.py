@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.services import ROOT, ServiceProcess, service_process
 from tests.support.stores import Site
 
-SERVICES = ["consumer", "producer"]
+SERVICES = ["consumer", "producer", "delivery"]
 
 
 async def said(service: ServiceProcess, event: str, times: int = 1) -> None:
@@ -94,7 +94,7 @@ async def test_a_wrong_password_or_database_is_said_in_one_line(site: Site, tmp_
 
 async def test_a_schema_that_is_behind_says_what_to_run(site: Site, tmp_path: Path, database: object) -> None:
     await database.execute("drop table duebell_migrations")  # type: ignore[attr-defined]
-    with service_process("producer", site.environment, tmp_path) as process:
+    with service_process("producer", site, tmp_path) as process:
         await said(process, "database_not_ready")
         assert "python -m shared.migrate" in process.said("database_not_ready")[0]["problem"]
 
@@ -122,10 +122,13 @@ async def test_health_and_metrics_answer_while_the_stores_are_away(tmp_path: Pat
             assert await ready.json() == {"broker": False, "database": False}
 
 
-@pytest.mark.parametrize(("service", "metric"), [("consumer", "jobs_queued_total"), ("producer", "jobs_due_total")])
+@pytest.mark.parametrize(
+    ("service", "metric"),
+    [("consumer", "jobs_queued_total"), ("producer", "jobs_due_total"), ("delivery", "deliveries_stored_total")],
+)
 async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: Path, service: str, metric: str) -> None:
     port = free_port()
-    with service_process(service, {**site.environment, "METRICS_PORT": str(port)}, tmp_path):
+    with service_process(service, site, tmp_path, METRICS_PORT=str(port)):
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(5)) as client:
 
             async def ready() -> bool:
@@ -140,10 +143,9 @@ async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: P
 
 async def test_a_port_that_is_taken_is_one_clear_line(site: Site, tmp_path: Path) -> None:
     port = free_port()
-    environment = {**site.environment, "METRICS_PORT": str(port)}
-    with service_process("producer", environment, tmp_path) as first:
+    with service_process("producer", site, tmp_path, METRICS_PORT=str(port)) as first:
         await said(first, "broker_connected")
-        with service_process("producer", environment, tmp_path) as second:
+        with service_process("producer", site, tmp_path, METRICS_PORT=str(port)) as second:
 
             async def ended() -> bool:
                 return not second.is_running

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from stack.roles import APPLICATION
 from stack.services import SERVICES
 from tests.support.application import an_application
 from tests.support.services import ROOT, service_process
-from tests.support.stores import Site, remove_topology
+from tests.support.stores import Site, Stores, put_topology, remove_topology
 
 README = (ROOT / "README.md").read_text()
 
@@ -24,21 +25,23 @@ def settings_of(package: str) -> set[str]:
     return {name.upper() for name in kind.model_fields}
 
 
-async def test_the_example_for_applications_runs_as_it_stands(site: Site, tmp_path: Path) -> None:
+async def test_the_example_for_applications_runs_as_it_stands(stores: Stores, site: Site, tmp_path: Path) -> None:
     [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     file = tmp_path / "your_file.py"
     file.write_text(example)
     plain = replace(site, prefix="")
+    amqp_url = stores.rabbitmq.url_of(APPLICATION) if stores.rabbitmq else site.amqp_url
+    await put_topology(plain)
     try:
         with (
-            service_process("consumer", plain.environment, tmp_path),
-            service_process("producer", plain.environment, tmp_path),
+            service_process("consumer", plain, tmp_path),
+            service_process("producer", plain, tmp_path),
         ):
             async with an_application(plain, listen_to=None) as app:  # waits for nothing but the exchanges
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     str(file),
-                    env={**os.environ, "AMQP_URL": site.amqp_url},
+                    env={**os.environ, "AMQP_URL": amqp_url},
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
                 )

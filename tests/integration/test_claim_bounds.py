@@ -22,6 +22,7 @@ from tests.support.stores import Site
 
 @asynccontextmanager
 async def a_firer(site: Site) -> AsyncIterator[Firer]:
+    metrics = Metrics(CollectorRegistry())
     broker = Broker(site.amqp_url, name="test", names=site.names)
     async with (
         open_pool(site.database_url, "test", 2, **PLANNER) as pool,
@@ -33,7 +34,8 @@ async def a_firer(site: Site) -> AsyncIterator[Firer]:
             pool=pool,
             publisher=publisher,
             names=site.names,
-            metrics=Metrics(CollectorRegistry()),
+            metrics=metrics,
+            lane_metrics=metrics.of_lane(BACKLOG.name),
             max_batch=500,
             publish_timeout=20,
         )

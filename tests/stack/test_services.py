@@ -31,6 +31,7 @@ def ground(tmp_path: Path) -> Ground:
     """A project of stand-ins: a migration that does nothing, and a service that is ready at once."""
     project = tmp_path / "project"
     write(project, "shared/migrate.py", "print('migrated')")
+    write(project, "shared/topology.py", "print('declared')")
     write(project, "consumer/__main__.py", STAND_IN)
     directory = tmp_path / "stack"
     return Ground("postgresql://db", "amqp://mq", directory, directory / "logs", {"MOOD": "good"}, project)
@@ -99,6 +100,6 @@ def test_a_failing_migration_starts_no_service(ground: Ground) -> None:
     with pytest.raises(StartError) as failure, services(ground, ["consumer"]):
         pass
 
-    assert str(failure.value).startswith("Migrating the database failed with exit code 1.")
+    assert str(failure.value).startswith("The step migrate failed with exit code 1.")
     assert "| table is gone" in str(failure.value)
     assert not ground.log("consumer").exists()

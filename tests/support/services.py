@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,7 @@ async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
 async def running_delivery(site: Site, **overrides: Any) -> AsyncIterator[None]:
     """Loopback is open, where the tests' receivers are; retries come quickly."""
     defaults = {"webhook_allow_networks": "127.0.0.0/8", "retry_base_seconds": 0.05, "shutdown_grace_seconds": 5}
-    settings = DeliverySettings(**_common(site), **{**defaults, **overrides})
+    settings = DeliverySettings(**{**_common(site), **defaults, **overrides})
     async with _running(lambda stop: deliver(settings, stop)):
         yield
 
@@ -104,14 +104,18 @@ class ServiceProcess:
 
 
 @contextmanager
-def service_process(name: str, environment: dict[str, str], directory: Path) -> Iterator[ServiceProcess]:
+def service_process(
+    name: str, where: Site | Mapping[str, str], directory: Path, **settings: str
+) -> Iterator[ServiceProcess]:
+    """On a site, with the service's own users and their rights; or in any environment."""
+    environment = where.environment_of(name) if isinstance(where, Site) else where
     log = directory / f"{name}-{len(list(directory.iterdir()))}.log"
     inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", name],
             cwd=ROOT,
-            env={**inherited, "METRICS_PORT": "0", **environment},
+            env={**inherited, "METRICS_PORT": "0", **environment, **settings},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

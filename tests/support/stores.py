@@ -6,9 +6,9 @@ migrated template, and exchanges and queues behind a prefix of its own.
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,12 +18,16 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.waiting_utils import wait_for_logs
 
 from shared.migrate import migrate
-from shared.topology import Names
+from shared.topology import Names, declare_topology
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
+from stack.roles import role_of
+from stack.services import SERVICES
 from stack.stores import stores as started_stores
 
 TEMPLATE = "duebell_template"
+PLUGINS = ("rabbitmq_prometheus",)
+PREFIX = "(test_[0-9a-f]+[.])?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +40,18 @@ class Stores:
     rabbitmq: RabbitMQ | None = None
 
     def database(self, name: str) -> str:
-        return urlunsplit(urlsplit(self.database_url)._replace(path=f"/{name}"))
+        return _in_database(self.database_url, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One test's share: its database and its prefix."""
+    """One test's share: its database and its prefix, as an operator reaches them; and each service's own way there,
+    with its own rights."""
 
     database_url: str
     amqp_url: str
     prefix: str
+    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
@@ -53,7 +59,16 @@ class Site:
 
     @property
     def environment(self) -> dict[str, str]:
+        """An operator's."""
         return {"DATABASE_URL": self.database_url, "AMQP_URL": self.amqp_url, "AMQP_PREFIX": self.prefix}
+
+    def environment_of(self, service: str) -> dict[str, str]:
+        """Where the stores are not ours, they have no roles: then everybody is the operator."""
+        return {**self.environment, **self.own.get(service, {})}
+
+
+def _in_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @contextmanager
@@ -65,7 +80,7 @@ def running_stores(directory: Path) -> Iterator[Stores]:
         case "given":
             yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
         case _:
-            with started_stores(directory, fsync=False) as (postgres, rabbitmq):
+            with started_stores(directory, fsync=False, plugins=PLUGINS, prefix=PREFIX) as (postgres, rabbitmq):
                 yield Stores(postgres.url, rabbitmq.url, postgres, rabbitmq)
 
 
@@ -99,7 +114,8 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
     name = f"test_{secrets.token_hex(6)}"
     async with _admin(stores) as admin:
         await admin.execute(f"create database {name} template {TEMPLATE}")
-    site = Site(stores.database(name), stores.amqp_url, f"{name}.")
+    site = Site(stores.database(name), stores.amqp_url, f"{name}.", _own(stores, name))
+    await put_topology(site)
     try:
         yield site
     finally:
@@ -109,12 +125,29 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
         await remove_topology(site)
 
 
-async def remove_topology(site: Site) -> None:
-    names = site.names
+def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
+    if stores.postgres is None or stores.rabbitmq is None:
+        return {}
+    return {
+        service: {
+            "DATABASE_URL": _in_database(stores.postgres.url_of(role_of(service)), database),
+            "AMQP_URL": stores.rabbitmq.url_of(role_of(service)),
+        }
+        for service in SERVICES
+    }
+
+
+async def put_topology(site: Site) -> None:
+    """What a deployment does before it starts services."""
     async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
-        for queue in (names.inbox, names.deliveries, names.unrouted, names.parked):
+        await declare_topology(channel, site.names)
+
+
+async def remove_topology(site: Site) -> None:
+    async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
+        for queue in site.names.queues:
             await channel.queue_delete(queue)
-        for exchange in (names.commands, names.events, names.unrouted_exchange):
+        for exchange in site.names.exchanges:
             await channel.exchange_delete(exchange)
 
 

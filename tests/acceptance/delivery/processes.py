@@ -14,4 +14,4 @@ def delivery_process(site: Site, directory: Path, **environment: str) -> Abstrac
         "RETRY_BASE_SECONDS": "0.05",
         "LOG_LEVEL": "debug",
     }
-    return service_process("delivery", {**site.environment, **ours, **environment}, directory)
+    return service_process("delivery", site, directory, **{**ours, **environment})

@@ -17,7 +17,7 @@ from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, Gate, a_receiver, answering
 from tests.support.services import ServiceProcess
-from tests.support.stores import Site
+from tests.support.stores import Site, put_topology
 
 # Whoever completes a delivery waits here for as long as the test holds the lock.
 STAND_STILL_BEFORE_THE_RECORD = """
@@ -78,7 +78,8 @@ async def test_killed_between_the_commit_of_the_intake_and_its_acknowledgement(
             await eventually(lambda: _said(service, "consuming"))
             await app.channel.queue_delete(site.names.parked)
             full: FieldTable = {"x-max-length": 0, "x-overflow": "reject-publish"}
-            await app.channel.declare_queue(site.names.parked, durable=True, arguments=full)
+            parking = await app.channel.declare_queue(site.names.parked, durable=True, arguments=full)
+            await parking.bind(site.names.parking)
             due = a_due("tea", receiver.url)
             await publish_due(app, due, b"{not an event")
             await ends(database, "tea", "COMPLETED")
@@ -86,8 +87,8 @@ async def test_killed_between_the_commit_of_the_intake_and_its_acknowledgement(
             service.kill()
 
         await app.channel.queue_delete(site.names.parked)
+        await put_topology(site)
         with delivery_process(site, tmp_path) as service:
-            await eventually(lambda: _said(service, "consuming"))  # and has declared what is missing
             [parked] = await app.parked(1)
             assert parked.body == b"{not an event"
             [line] = await eventually(lambda: _said(service, "duplicate_dropped"))

@@ -1,0 +1,24 @@
+"""How many deliveries there are to do, and how long the oldest has waited for its turn."""
+
+from dataclasses import dataclass
+
+from delivery.metrics import Metrics
+from delivery.store import sample_deliveries
+from shared.database import Pool
+from shared.sampling import COUNT_UP_TO
+
+ACQUIRE_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    pool: Pool
+    metrics: Metrics
+
+    async def sample_once(self) -> None:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            sample = await sample_deliveries(connection, COUNT_UP_TO)
+        self.metrics.open.set(sample.open)
+        self.metrics.overdue.set(sample.overdue)
+        self.metrics.oldest_overdue.set(sample.oldest_overdue_seconds)
+        self.metrics.dead_rows.set(sample.dead_rows)

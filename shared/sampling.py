@@ -1,0 +1,20 @@
+"""Looks now and then at how much there is to do, for gauges. What it calls must cost the same whatever there is."""
+
+from collections.abc import Awaitable, Callable
+
+from shared.database import PASSING_TROUBLE, describe
+from shared.lifecycle import Stop
+from shared.logs import get_log
+
+EVERY_SECONDS = 5.0
+# Nobody's decision depends on whether it is ten thousand or ten million.
+COUNT_UP_TO = 10_000
+
+
+async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop: Stop) -> None:
+    while not stop.requested:
+        try:
+            await sample_once()
+        except PASSING_TROUBLE as error:
+            get_log().warning("sampling_waits", error=describe(error))
+        await stop.sleep(EVERY_SECONDS)

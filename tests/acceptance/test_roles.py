@@ -1,0 +1,302 @@
+"""Each service has its own user of either store, with the rights that its work needs and no others. That these are
+enough is shown by every other acceptance test; here is what they do not allow, and what becomes of a service that lacks
+one of them.
+"""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aio_pika
+import asyncpg
+import pytest
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.exceptions import ChannelAccessRefused
+
+from shared.migrate import migrate
+from stack.roles import APPLICATION, DEFINITIONS, ROLES, as_variables, new_passwords, rabbitmq_definitions, role_of
+from tests.support.application import Application, an_application
+from tests.support.builders import a_request
+from tests.support.eventually import eventually
+from tests.support.jobs import insert_due, wait_for_status
+from tests.support.services import ROOT, service_process
+from tests.support.stores import Site, Stores, put_topology, remove_topology
+
+EVERYBODY = ["consumer", "producer", "delivery"]
+NOBODY_MAY = [
+    "create table mine ()",
+    "alter table jobs add column mine text",
+    "drop table jobs",
+    "truncate jobs",
+    "alter table jobs disable trigger all",
+    "insert into duebell_migrations (version, name) values (9999, 'mine')",
+    "delete from duebell_migrations",
+    "create role friend",
+    "delete from delivery_attempts",
+    "update delivery_attempts set status_code = 200",
+]
+MAY_NOT = {
+    "consumer": [
+        "delete from jobs",
+        "update jobs set sequence = 0",
+        "update jobs set id = 'other'",
+        "select from deliveries",
+        "select from delivery_attempts",
+    ],
+    "producer": [
+        "insert into jobs (id) values ('mine')",
+        "update jobs set payload = '1'",
+        "update jobs set webhook = '{}'",
+        "update jobs set topic = 'other'",
+        "select from deliveries",
+        "insert into deliveries (job_id) values ('mine')",
+    ],
+    "delivery": [
+        "select from jobs",
+        "select id from jobs",
+        "update jobs set status = 'done'",
+        "delete from jobs",
+        "update deliveries set url = 'https://example.com/'",
+        "update deliveries set payload = '1'",
+        "update deliveries set idempotency_key = 'other'",
+        "insert into deliveries (status) values ('COMPLETED')",
+    ],
+}
+
+
+@pytest.mark.parametrize("service", EVERYBODY)
+async def test_a_database_role_may_do_nothing_but_its_work(site: Site, service: str) -> None:
+    _skip_without_roles(site)
+    connection = await asyncpg.connect(site.environment_of(service)["DATABASE_URL"], timeout=10)
+    try:
+        assert await connection.fetchval("select max(version) from duebell_migrations")
+        statements = NOBODY_MAY + MAY_NOT[service]
+        assert [statement for statement in statements if await _may_run(connection, statement)] == []
+    finally:
+        await connection.close(timeout=5)
+
+
+async def _may_run(connection: Any, statement: str) -> bool:
+    try:
+        await connection.execute(statement)
+    except asyncpg.InsufficientPrivilegeError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def plain_topology(site: Site) -> AsyncIterator[Site]:
+    """Under the names that RabbitMQ's rights on routing keys are about."""
+    plain = replace(site, prefix="")
+    await put_topology(plain)
+    try:
+        yield plain
+    finally:
+        await remove_topology(plain)
+
+
+def _skip_without_roles(site: Site) -> None:
+    if not site.own:
+        pytest.skip("the stores are not ours, and have no roles")
+
+
+async def _ignore(_: object) -> None:
+    pass
+
+
+async def _reads(channel: AbstractChannel, queue: str) -> None:
+    await (await channel.get_queue(queue, ensure=False)).get(fail=False)
+
+
+async def _consumes(channel: AbstractChannel, queue: str) -> None:
+    await (await channel.get_queue(queue, ensure=False)).consume(_ignore)
+
+
+async def _publishes(channel: AbstractChannel, exchange: str, key: str) -> None:
+    target = await channel.get_exchange(exchange, ensure=False) if exchange else channel.default_exchange
+    await target.publish(aio_pika.Message(b"{}"), key)
+
+
+async def _declares(channel: AbstractChannel, queue: str) -> None:
+    await channel.declare_queue(queue, durable=True)
+
+
+async def _deletes(channel: AbstractChannel, queue: str) -> None:
+    await channel.queue_delete(queue)
+
+
+async def _purges(channel: AbstractChannel, queue: str) -> None:
+    await (await channel.get_queue(queue, ensure=False)).purge()
+
+
+async def _binds(channel: AbstractChannel, queue: str, exchange: str) -> None:
+    await (await channel.get_queue(queue, ensure=False)).bind(exchange, "#")
+
+
+async def _may(connection: AbstractConnection, attempt: Any, *arguments: str) -> bool:
+    channel = await connection.channel()
+    try:
+        await attempt(channel, *arguments)
+    except ChannelAccessRefused:
+        return False
+    return True
+
+
+SECRETS_OF_OTHERS: list[tuple[Any, ...]] = [
+    (_declares, "mine"),
+    (_declares, "scheduler.mine"),
+    (_deletes, "scheduler.inbox"),
+    (_purges, "scheduler.parked"),
+    (_reads, "scheduler.parked"),
+    (_reads, "scheduler.unrouted"),
+    (_publishes, "schedule.unrouted", "x"),
+]
+USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
+    "duebell_consumer": [
+        (_consumes, "scheduler.deliveries"),
+        (_publishes, "schedule.events", "due.event.x"),
+        (_publishes, "schedule.commands", "schedule.request"),
+    ],
+    "duebell_producer": [
+        (_consumes, "scheduler.inbox"),
+        (_consumes, "scheduler.deliveries"),
+        (_publishes, "schedule.events", "delivery.completed.x"),
+        (_publishes, "schedule.commands", "schedule.request"),
+        (_publishes, "", "scheduler.inbox"),
+    ],
+    "duebell_delivery": [
+        (_consumes, "scheduler.inbox"),
+        (_publishes, "schedule.events", "due.webhook.x"),
+        (_publishes, "schedule.commands", "schedule.request"),
+        (_publishes, "", "scheduler.inbox"),
+    ],
+    APPLICATION: [
+        (_reads, "scheduler.inbox"),
+        (_consumes, "scheduler.inbox"),
+        (_consumes, "scheduler.deliveries"),
+        (_publishes, "schedule.events", "due.event.x"),
+        (_publishes, "schedule.commands", "something.else"),
+        (_publishes, "schedule.parked", "x"),
+        (_publishes, "", "scheduler.inbox"),
+        (_binds, "scheduler.inbox", "schedule.events"),
+    ],
+}
+
+
+@pytest.mark.parametrize("user", USERS_MAY_NOT)
+async def test_a_user_of_the_broker_may_do_nothing_but_its_work(stores: Stores, site: Site, user: str) -> None:
+    _skip_without_roles(site)
+    assert stores.rabbitmq
+    async with plain_topology(site), await aio_pika.connect(stores.rabbitmq.url_of(user), timeout=10) as connection:
+        attempts = SECRETS_OF_OTHERS + USERS_MAY_NOT[user]
+        assert [attempt for attempt in attempts if await _may(connection, *attempt)] == []
+
+
+async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Stores, site: Site) -> None:
+    _skip_without_roles(site)
+    assert stores.rabbitmq
+    async with (
+        plain_topology(site),
+        await aio_pika.connect(stores.rabbitmq.url_of(APPLICATION), timeout=10) as connection,
+        connection.channel(on_return_raises=True) as channel,
+    ):
+        own = await channel.declare_queue("my-app.events", durable=True)
+        await own.bind("schedule.events", "due.#")
+        replies = await channel.declare_queue(exclusive=True)
+        await replies.consume(_ignore)
+        await _publishes(channel, "schedule.commands", "schedule.request")
+        await _publishes(channel, "schedule.commands", "schedule.cancel")
+        with pytest.raises(ChannelAccessRefused):
+            await own.bind("schedule.commands", "#")
+        async with connection.channel() as another:
+            await another.queue_delete("my-app.events")
+
+
+async def test_a_missing_right_is_nobodys_fault_and_waited_for(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    """A command that cannot be stored for want of a right is neither parked nor lost."""
+    _skip_without_roles(site)
+    await database.execute("revoke insert on jobs from duebell_consumer")
+    with service_process("consumer", site, tmp_path) as consumer:
+        await app.send(a_request(id="patient"))
+
+        async def waits() -> bool:
+            return any("permission denied" in line["error"] for line in consumer.said("batch_waits"))
+
+        await eventually(waits)
+        assert await app.count(site.names.parked) == 0
+        assert await migrate(site.database_url) == []  # grants anew
+        await wait_for_status(database, "patient", "pending")
+
+
+async def test_a_role_that_was_made_after_the_migration_is_told_what_to_run(
+    site: Site, database: Any, tmp_path: Path
+) -> None:
+    _skip_without_roles(site)
+    await database.execute("revoke all on all tables in schema public from duebell_producer")
+    with service_process("producer", site, tmp_path) as producer:
+
+        async def told() -> bool:
+            return bool(producer.said("database_not_ready"))
+
+        await eventually(told)
+        assert "permission denied" in producer.said("database_not_ready")[0]["problem"]
+        await migrate(site.database_url)
+        await insert_due(database, 1)
+        await wait_for_status(database, "job-000001", "done")
+        assert "Traceback" not in producer.log.read_text()
+
+
+async def test_who_may_not_declare_waits_for_one_who_may(site: Site, database: Any, tmp_path: Path) -> None:
+    _skip_without_roles(site)
+    await remove_topology(site)
+    with service_process("consumer", site, tmp_path) as consumer:
+
+        async def told() -> bool:
+            return bool(consumer.said("broker_not_ready"))
+
+        await eventually(told)
+        assert "run python -m shared.topology" in consumer.said("broker_not_ready")[0]["problem"]
+        step = await asyncio.create_subprocess_exec(
+            ROOT / ".venv/bin/python", "-m", "shared.topology", cwd=ROOT, env={**os.environ, **site.environment}
+        )
+        assert await step.wait() == 0
+        async with an_application(site) as app:
+            await app.request(a_request(id="late"))
+        assert "Traceback" not in consumer.log.read_text()
+
+
+def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) -> None:
+    passwords = new_passwords()
+    filled = tmp_path / "definitions.json"
+    environment = {"PATH": os.defpath, "ROLES": str(DEFINITIONS), "FILLED": str(filled), **as_variables(passwords)}
+    script = ["sh", str(ROLES / "rabbitmq.sh"), "echo", "started"]
+    outcome = subprocess.run(script, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    assert outcome.stdout == "started\n"
+    assert filled.read_text() == rabbitmq_definitions(passwords, prefix="")
+    assert filled.stat().st_mode & 0o777 == 0o600
+
+    for bad in ("", "a/b", "a'b", "a b"):
+        refused = subprocess.run(
+            script,
+            env={**environment, "DELIVERY_PASSWORD": bad},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert refused.returncode != 0
+        assert "DELIVERY_PASSWORD" in refused.stderr
+        assert "started" not in refused.stdout
+
+
+def test_every_service_has_a_role() -> None:
+    for service in EVERYBODY:
+        assert role_of(service) in (ROLES / "postgres.sql").read_text()
+        assert role_of(service) in DEFINITIONS.read_text()

@@ -1,0 +1,39 @@
+"""Reading a service's /metrics as Prometheus does."""
+
+from dataclasses import dataclass
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.eventually import eventually
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """`await metrics.value("commands_total", outcome="accepted")`."""
+
+    port: int
+
+    async def values(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as client,
+            client.get(f"http://127.0.0.1:{self.port}/metrics") as answer,
+        ):
+            families = text_string_to_metric_families(await answer.text())
+            return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+    async def value(self, name: str, **labels: str) -> float:
+        return (await self.values())[name, frozenset(labels.items())]
+
+    async def reaches(self, expected: float, name: str, within: float = 30.0, **labels: str) -> None:
+        """Waits until the value is at least that. The service may still be starting."""
+
+        async def look() -> bool:
+            try:
+                seen = await self.value(name, **labels)
+            except (aiohttp.ClientConnectionError, KeyError) as error:
+                raise AssertionError(f"{name} {labels} is not there: {error!r}") from error
+            assert seen >= expected, f"{name} {labels} is {seen}, not yet {expected}"
+            return True
+
+        await eventually(look, within)
