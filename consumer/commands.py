@@ -3,7 +3,7 @@ caller says what time it is.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,13 +14,15 @@ from pydantic_core import ErrorDetails
 from consumer.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
 from consumer.refusal import Refusal
 from consumer.schedules import Schedule, resolve
-from shared.instants import require_year_in_range
+from shared.instants import format_instant
 from shared.messages import CANCEL_TYPE, REQUEST_TYPE, ScheduleCancel, ScheduleRequest
 from shared.topology import CANCEL_KEY, REQUEST_KEY
 
 # What a command may need besides its payload.
 ROOM_BESIDE_PAYLOAD = 64 * 1024
 MAX_ERRORS = 10
+# How long a request may have waited in a queue and still start its rule when it was made.
+LONGEST_WAIT = timedelta(days=30)
 MAX_ERROR_LENGTH = 300
 
 Model = TypeVar("Model", ScheduleRequest, ScheduleCancel)
@@ -68,7 +70,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         if kind == CANCEL_TYPE:
             return Cancel(_validated(ScheduleCancel, content).id)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
-        schedule = resolve(_validated(ScheduleRequest, content), payload, _made_at(raw, now))
+        request = _validated(ScheduleRequest, content)
+        schedule = resolve(request, payload, _made_at(raw, now) if request.starts_when_made else now)
         return replace(schedule, traceparent=raw.traceparent)
     except Refusal as refusal:
         return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
@@ -102,8 +105,10 @@ def _json_object(body: bytes, max_payload_bytes: int) -> dict[str, Any]:
 
 
 def _validated(model: type[Model], content: dict[str, Any]) -> Model:
+    # Many clients write null for what they leave out.
+    given = {name: value for name, value in content.items() if value is not None or name not in model.model_fields}
     try:
-        return model.model_validate(content)
+        return model.model_validate(given)
     except ValidationError as error:
         raise Refusal(*(_describe(problem) for problem in error.errors(include_url=False))) from None
 
@@ -134,8 +139,7 @@ def _made_at(raw: RawCommand, now: datetime) -> datetime:
     """
     if raw.timestamp is None:
         return now
-    try:
-        require_year_in_range(raw.timestamp)
-    except ValueError as error:
-        raise Refusal(f"timestamp: {error}") from None
+    if now - raw.timestamp > LONGEST_WAIT:
+        # More likely a clock that is wrong than a queue that slow; and an hourly rule from 1970 would ring for days.
+        raise Refusal(f"timestamp: {format_instant(raw.timestamp)} is too long ago to start a rule there; use start_at")
     return min(raw.timestamp, now)

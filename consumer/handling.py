@@ -2,8 +2,7 @@
 whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
 """
 
-import asyncio
-import time
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from consumer.metrics import Metrics
 from consumer.schedules import upcoming
 from consumer.store import apply_changes, database_now
 from shared.batches import together_or_one_by_one
+from shared.breath import Breath
 from shared.database import Pool
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
@@ -26,8 +26,9 @@ from shared.topology import Names
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-# Reading a hostile rule may take tens of milliseconds: let others run in between.
-YIELD_AFTER_SECONDS = 0.02
+# RabbitMQ ends the whole connection over a direct reply address that is not of its own making.
+_DIRECT_REPLY = "amq.rabbitmq.reply-to."
+_DIRECT_REPLY_FORM = re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_-]+\.[A-Za-z0-9+/=_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,10 @@ class BatchHandler:
         """After it returns, every command that could be understood is committed. It can be repeated."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             now = await database_now(connection)
-        commands = []
-        breath = time.monotonic()
+        commands, breath = [], Breath()
         for message in messages:
             commands.append(read_command(_raw(message), now, self.max_payload_bytes))
-            if time.monotonic() - breath > YIELD_AFTER_SECONDS:
-                await asyncio.sleep(0)
-                breath = time.monotonic()
+            await breath.take()  # a hostile rule may have taken tens of milliseconds
         with self.metrics.store_seconds.time():
             return await together_or_one_by_one(
                 commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
@@ -80,9 +78,11 @@ class BatchHandler:
 
     async def _reply(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
-        replies = [
-            _reply_to(message, given) for message, given in zip(messages, answers, strict=True) if message.reply_to
-        ]
+        replies, breath = [], Breath()
+        for message, given in zip(messages, answers, strict=True):
+            if _can_be_answered(message):
+                replies.append(_reply_to(message, given))
+                await breath.take()
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
         if lost := sum(verdict is not Verdict.CONFIRMED for verdict in verdicts):
             self.metrics.replies_lost.inc(lost)
@@ -121,6 +121,11 @@ def _raw(message: Received) -> RawCommand:
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
     return Answer(command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {error}",), parked=True)
+
+
+def _can_be_answered(message: Received) -> bool:
+    address = message.reply_to or ""
+    return bool(address) and (not address.startswith(_DIRECT_REPLY) or bool(_DIRECT_REPLY_FORM.fullmatch(address)))
 
 
 def _reply_to(message: Received, given: Answer) -> Outgoing:

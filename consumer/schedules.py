@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from consumer.refusal import Refusal
-from shared.instants import format_instant, parse_date_time
+from shared.instants import format_instant, parse_date_time, require_year_in_range
 from shared.messages import Misfire, ScheduleRequest
 from shared.recurrence import (
     BadRule,
@@ -85,6 +85,10 @@ def _instant_of(text: str, request: ScheduleRequest) -> datetime:
     )
     if instant is None:
         raise Refusal(f"at: {text} does not exist in {request.timezone}, and dst_gap says skip")
+    try:
+        require_year_in_range(instant)
+    except ValueError as error:
+        raise Refusal(f"at: {error}") from None
     return instant
 
 

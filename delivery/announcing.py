@@ -68,22 +68,28 @@ class Announcer:
     publish_timeout: float
 
     async def run(self, stop: Stop) -> None:
+        """Until the stop comes, and once more after it: for what ended last."""
         backoff = Backoff()
-        while not stop.requested:
-            self.bell.silence()
-            try:
-                stuck = False
-                full = True
-                while full and not stuck and not stop.requested:
-                    full, stuck = await self.announce_once()
-            except PASSING_TROUBLE as error:
-                get_log().warning("announcing_waits", error=describe(error))
-                stuck = True
-            if stuck:
-                await stop.sleep(backoff.next_pause())
-            else:
+        stopping = False
+        while not stopping:
+            stopping = stop.requested
+            self.bell.silence()  # before looking: what rings from here on is looked at again
+            if await self._announce_all():
                 backoff.reset()
                 await first_of(self.bell.wait(POLL_SECONDS), stop.wait())
+            else:
+                await stop.sleep(backoff.next_pause())
+
+    async def _announce_all(self) -> bool:
+        """False if something stands in the way."""
+        try:
+            full, stuck = True, False
+            while full and not stuck:
+                full, stuck = await self.announce_once()
+        except PASSING_TROUBLE as error:
+            get_log().warning("announcing_waits", error=describe(error))
+            return False
+        return not stuck
 
     async def announce_once(self) -> tuple[bool, bool]:
         """Whether there may be more, and whether the broker gave no verdict on some of it."""

@@ -28,7 +28,7 @@ from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
 from shared.instants import format_instant
-from shared.lifecycle import Stop, first_of, run_service
+from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
@@ -85,12 +85,18 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             pool, outbound, announcing, metrics, something_ended, publish_timeout=settings.publish_timeout_seconds
         )
         retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
+        all_recorded = Stop()
+
+        async def dispatch() -> None:
+            await dispatcher.run(stop, settings.shutdown_grace_seconds)
+            all_recorded.request()
+
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(dispatcher.run(stop, settings.shutdown_grace_seconds), name="dispatcher")
-            tasks.create_task(consume_until_stopped(intake, handler, stop), name="intake")
-            tasks.create_task(announcer.run(stop), name="announcer")
-            tasks.create_task(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), name="sampler")
-            tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
+            tasks.create_task(for_life(dispatch(), stop, "dispatcher"))
+            tasks.create_task(for_life(consume_until_stopped(intake, handler, stop), stop, "intake"))
+            tasks.create_task(for_life(announcer.run(all_recorded), stop, "announcer"))
+            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
+            tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
 
 
 def load_secrets(settings: DeliverySettings) -> Secrets:

@@ -16,7 +16,7 @@ import asyncpg
 from pydantic_settings import BaseSettings
 
 from delivery.store_ended import FailedDelivery, Wanted, replay, select_failed
-from shared.database import CONNECT_TROUBLE, describe
+from shared.database import PASSING_TROUBLE, describe
 from shared.instants import format_instant, parse_date_time
 from shared.settings import PostgresUrl, load_settings
 
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = load_settings(ReplaySettings)
     try:
         return asyncio.run(run(chosen, settings.database_url))
-    except (*CONNECT_TROUBLE, asyncpg.PostgresError) as error:
+    except PASSING_TROUBLE as error:
         sys.stderr.write(f"cannot replay: {describe(error)}\n")
         return 1
 

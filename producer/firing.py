@@ -6,15 +6,17 @@ same idempotency key. No row changes before its publish is confirmed.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from producer.events import due_event
 from producer.metrics import LaneMetrics, Metrics
-from producer.planning import plan
+from producer.planning import DueJob, Plan, plan
 from producer.reporting import report
 from producer.settling import Shot, settle_all
 from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
+from shared.breath import Breath
 from shared.database import Pool
 from shared.logs import get_log
 from shared.publishing import Outgoing, Publisher, Verdict
@@ -23,6 +25,9 @@ from shared.topology import Names
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
+# One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
+MAX_MESSAGES = 1000
+MAX_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,37 +72,46 @@ class Firer:
                 self.lane_metrics.last_poll.set_to_current_time()
                 if claim is None:
                     return Idle(await seconds_until_next(connection, self.lane))
-                shots, messages = self._aim(claim)
-                with self.lane_metrics.confirm.time():
-                    verdicts = await self.publisher.publish(messages, self.publish_timeout)
-                published_at = claim.now + timedelta(seconds=time.monotonic() - began)
                 full = len(claim.jobs) == self._batch
-                verdicts = self._blame(claim, verdicts)
+                shots, messages = await self._aim(claim)
+                with self.lane_metrics.confirm.time():
+                    verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
+                published_at = claim.now + timedelta(seconds=time.monotonic() - began)
                 await settle_jobs(connection, settle_all(shots, verdicts))
             self.lane_metrics.transaction.observe(time.monotonic() - began)
         report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
         await self.publisher.mend()
-        return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(claim.jobs), full)
+        return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))
 
-    def _aim(self, claim: Claim) -> tuple[list[Shot], list[Outgoing]]:
+    async def _aim(self, claim: Claim) -> tuple[list[Shot], list[Outgoing]]:
+        """What the claim comes to. Jobs beyond the bounds are left as they are: still due, for the next claim."""
         shots: list[Shot] = []
         messages: list[Outgoing] = []
+        size, breath = 0, Breath()
         for job in claim.jobs:
+            if len(messages) >= MAX_MESSAGES or size >= MAX_BYTES:
+                self._batch = len(shots)  # and claim no more than this for now
+                break
             first = len(messages)
-            try:
-                planned = plan(job, claim.now)
-            except BadRule as error:
-                get_log().error("rule_unreadable", id=job.id, error=str(error), **trace_headers(job.traceparent))
-                planned = None
+            planned = self._plan(job, claim.now, breath)
             if planned is not None:
                 messages += (
                     due_event(job, occurrence, job.sequence + number, claim.now, self.names)
                     for number, occurrence in enumerate(planned.ringing, start=1)
                 )
+            size += sum(len(message.body) for message in messages[first:])
             shots.append(Shot(job, planned, slice(first, len(messages))))
+            await breath.take()
         return shots, messages
 
-    def _blame(self, claim: Claim, verdicts: list[Verdict]) -> list[Verdict]:
+    def _plan(self, job: DueJob, now: datetime, breath: Breath) -> Plan | None:
+        try:
+            return plan(job, now, enough=lambda: breath.is_due)
+        except BadRule as error:
+            get_log().error("rule_unreadable", id=job.id, error=str(error), **trace_headers(job.traceparent))
+            return None
+
+    def _blame(self, shots: Sequence[Shot], verdicts: list[Verdict]) -> list[Verdict]:
         """A channel that the broker closed says that a message is at fault, not which. So the next claims are of one
         row each, where it is plain, and grow again while all goes well.
         """
@@ -105,6 +119,6 @@ class Firer:
             self._batch = min(self.max_batch, 2 * self._batch)
             return verdicts
         self._batch = 1
-        if len(claim.jobs) == 1:
+        if len(shots) == 1:
             return verdicts
         return [Verdict.UNKNOWN if verdict is Verdict.CLOSED else verdict for verdict in verdicts]

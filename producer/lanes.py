@@ -55,6 +55,5 @@ async def _try_to_fire(firer: Firer, broker: Broker, stop: Stop) -> Fired | Idle
 
 
 async def _publishable(broker: Broker, stop: Stop) -> bool:
-    if broker.is_up:
-        await first_of(broker.wait_until_publishable(), stop.wait())
-    return broker.is_up and not stop.requested
+    await first_of(broker.wait_until_publishable(), stop.wait())
+    return not stop.requested

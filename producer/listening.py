@@ -9,7 +9,7 @@ import asyncpg
 
 from shared.backoff import Backoff
 from shared.bell import Bell
-from shared.database import CONNECT_TIMEOUT, CONNECT_TROUBLE
+from shared.database import CONNECT_TIMEOUT, PASSING_TROUBLE
 from shared.due_soon import CHANNEL
 from shared.lifecycle import Stop, first_of
 
@@ -22,7 +22,7 @@ async def listen_until_stopped(database_url: str, bells: Sequence[Bell], stop: S
     while not stop.requested:
         try:
             await _listen(database_url, bells, stop, backoff)
-        except CONNECT_TROUBLE:
+        except PASSING_TROUBLE:
             await stop.sleep(backoff.next_pause())
 
 

@@ -19,7 +19,7 @@ from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
 from shared.instants import format_instant
-from shared.lifecycle import Stop, first_of, run_service
+from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
 from shared.retention import retire_until_stopped
@@ -65,13 +65,17 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 ]
                 bell, help_wanted = Bell(), Bell()
                 bells.append(bell)
-                tasks.create_task(watch_lane(firers[0], broker, bell, help_wanted, stop), name=lane.name)
+                tasks.create_task(
+                    for_life(watch_lane(firers[0], broker, bell, help_wanted, stop), stop, f"lane {lane.name}")
+                )
                 for firer in firers[1:]:
-                    tasks.create_task(help_lane(firer, broker, help_wanted, stop), name=f"{lane.name} helper")
-            tasks.create_task(listen_until_stopped(settings.database_url, bells, stop), name="listener")
-            tasks.create_task(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), name="sampler")
+                    tasks.create_task(
+                        for_life(help_lane(firer, broker, help_wanted, stop), stop, f"helper of lane {lane.name}")
+                    )
+            tasks.create_task(for_life(listen_until_stopped(settings.database_url, bells, stop), stop, "listener"))
+            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
             retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
-            tasks.create_task(retire_until_stopped(retention.retire_once, stop), name="retention")
+            tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
 
 
 async def _log_overdue(pool: Pool) -> None:

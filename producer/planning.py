@@ -4,6 +4,7 @@ A claim handles a bounded number of occurrences of one job, so that a rule with 
 like everybody else; what is left over is due again at once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -41,8 +42,11 @@ class Plan:
     then: Occurrence | None
 
 
-def plan(job: DueJob, now: datetime) -> Plan:
-    """BadRule if the stored rule can no longer be read (a zone that the time zone database gave up, say)."""
+def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
+    """`enough` ends a burst early, after one occurrence at least: some rules take milliseconds for each.
+
+    BadRule if the stored rule can no longer be read (a zone that the time zone database gave up, say).
+    """
     misfired_before = now - job.misfire_grace
     if job.rule is None:
         dropped = job.misfire is Misfire.SKIP and job.occurrence.at < misfired_before
@@ -51,7 +55,7 @@ def plan(job: DueJob, now: datetime) -> Plan:
     rule = compile_rule(RuleSpec.from_json(job.rule))
     start = job.occurrence
     if job.misfire is Misfire.ALL or start.at >= misfired_before:
-        return _burst(rule, start, now, dropped=False)
+        return _burst(rule, start, now, enough)
 
     latest = rule.latest_before(start, misfired_before)
     following = rule.next_after(latest)
@@ -63,10 +67,10 @@ def plan(job: DueJob, now: datetime) -> Plan:
     return Plan((), dropped=True, then=following)
 
 
-def _burst(rule: Rule, start: Occurrence, now: datetime, *, dropped: bool) -> Plan:
-    ringing: list[Occurrence] = []
-    upcoming: Occurrence | None = start
-    while upcoming is not None and upcoming.at <= now and len(ringing) < BURST:
+def _burst(rule: Rule, start: Occurrence, now: datetime, enough: Callable[[], bool]) -> Plan:
+    ringing = [start]
+    upcoming = rule.next_after(start)
+    while upcoming is not None and upcoming.at <= now and len(ringing) < BURST and not enough():
         ringing.append(upcoming)
         upcoming = rule.next_after(upcoming)
-    return Plan(tuple(ringing), dropped, upcoming)
+    return Plan(tuple(ringing), dropped=False, then=upcoming)

@@ -47,13 +47,15 @@ CLAIM_REFUSED = f"""{_CLAIMED}
 """
 
 NEXT_DUE = """
-select extract(epoch from min(next_run_at) - now()) from jobs
+select extract(epoch from next_run_at - now()) from jobs
  where status = 'pending' and retry_at is null and next_run_at > now()
+ order by next_run_at limit 1
 """
 
 NEXT_RETRY = """
-select extract(epoch from min(retry_at) - now()) from jobs
+select extract(epoch from retry_at - now()) from jobs
  where status = 'pending' and retry_at is not null and retry_at > now()
+ order by retry_at limit 1
 """
 
 

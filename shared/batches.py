@@ -7,11 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import asyncpg
-
 from shared.backoff import Backoff
 from shared.broker import BROKER_TROUBLE, Broker
-from shared.database import PASSING_TROUBLE, describe
+from shared.database import ABOUT_THE_ROW, PASSING_TROUBLE, describe
 from shared.inbox import Inbox, Received
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
@@ -56,23 +54,25 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
 async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
     await intake.broker.redeclare()  # the queue may be what was lost
     async with (
-        intake.broker.open_channel(prefetch=2 * intake.batch_size) as channel,
+        intake.broker.open_channel(prefetch=intake.batch_size) as channel,
         Inbox.consuming(channel, intake.queue) as inbox,
     ):
         get_log().info("consuming", queue=intake.queue)
         while not stop.requested and not inbox.is_lost:
             if batch := await inbox.next_batch(intake.batch_size, intake.batch_wait, stop):
-                await _handle(batch, handler, inbox)
+                await _handle(batch, handler, inbox, stop)
 
 
-async def _handle(batch: list[Received], handler: Handler[Result], inbox: Inbox) -> None:
-    stored = await _until_done(lambda: handler.store(batch), inbox)
+async def _handle(batch: list[Received], handler: Handler[Result], inbox: Inbox, stop: Stop) -> None:
+    stored = await _until_done(lambda: handler.store(batch), inbox, stop)
     if stored is not None:
-        await _until_done(lambda: handler.settle(batch, stored, inbox), inbox)
+        await _until_done(lambda: handler.settle(batch, stored, inbox), inbox, stop)
 
 
-async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox) -> Result | None:
-    """Tries again for as long as the messages are ours to acknowledge; None if they no longer are."""
+async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox, stop: Stop) -> Result | None:
+    """Tries again for as long as the messages are ours to acknowledge; None if they no longer are, or if the stop comes
+    while the step cannot be done: they go back then.
+    """
     backoff = Backoff()
     while not inbox.is_lost:
         try:
@@ -80,7 +80,9 @@ async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox) -> Re
         except (*PASSING_TROUBLE, ParkingFailed) as error:
             pause = backoff.next_pause()
             get_log().warning("batch_waits", error=describe(error), retry_in_seconds=round(pause, 1))
-            await inbox.sleep(pause)
+            if stop.requested:
+                return None
+            await first_of(inbox.sleep(pause), stop.wait())
     return None
 
 
@@ -91,21 +93,17 @@ async def together_or_one_by_one(
     on_split: Callable[[], None],
 ) -> list[Result]:
     """One result per item, in order. One row that Postgres refuses must not take its neighbours with it: when the batch
-    fails, its members are tried one by one. Trouble that passes by itself is raised: it is nobody's fault.
+    fails over a row, its members are tried one by one. Everything else is raised: it is no row's fault.
     """
     try:
         return await store(items)
-    except PASSING_TROUBLE:
-        raise
-    except asyncpg.PostgresError as error:
+    except ABOUT_THE_ROW as error:
         on_split()
         get_log().warning("batch_split", items=len(items), error=describe(error))
     results: list[Result] = []
     for item in items:
         try:
             results += await store([item])
-        except PASSING_TROUBLE:
-            raise
-        except asyncpg.PostgresError as error:
+        except ABOUT_THE_ROW as error:
             results.append(refused(item, describe(error)))
     return results

@@ -78,7 +78,7 @@ class Broker:
             raise ConnectionError("the broker connection was lost")
         async with _channel_of(connection) as channel:
             if prefetch is not None:
-                with _runtime_errors_as_lost():
+                with lost_connections_as_errors():
                     async with asyncio.timeout(CHANNEL_TIMEOUT):
                         await channel.set_qos(prefetch_count=prefetch)
             yield channel
@@ -92,26 +92,24 @@ class Broker:
 
     async def _ensure_topology(self, connection: AbstractConnection) -> None:
         """Declares; a user who may not makes sure that it is there."""
-        async with asyncio.timeout(CHANNEL_TIMEOUT):
-            try:
-                async with _channel_of(connection) as channel:
-                    await declare_topology(channel, self.names)
-            except ChannelAccessRefused:
-                async with _channel_of(connection) as channel:
-                    await find_topology(channel, self.names)
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                try:
+                    async with _channel_of(connection) as channel:
+                        await declare_topology(channel, self.names)
+                except ChannelAccessRefused:
+                    async with _channel_of(connection) as channel:
+                        await find_topology(channel, self.names)
 
     async def _keep_connected(self) -> None:
         backoff = Backoff(first=0.5)
         while True:
             try:
-                await self._connect_until_lost(backoff)
+                with lost_connections_as_errors():
+                    await self._connect_until_lost(backoff)
                 problem = "the connection was closed"
-            except (*BROKER_TROUBLE, RuntimeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
-            except asyncio.CancelledError:
-                if (task := asyncio.current_task()) and task.cancelling():
-                    raise
-                problem = "the broker stopped answering"
             pause = backoff.next_pause()
             get_log().warning(
                 "broker_not_ready",
@@ -142,10 +140,10 @@ class Broker:
 
 @asynccontextmanager
 async def _channel_of(connection: AbstractConnection) -> AsyncIterator[AbstractChannel]:
-    with _runtime_errors_as_lost():
+    with lost_connections_as_errors():
         channel = connection.channel(publisher_confirms=True, on_return_raises=True)
     try:
-        with _runtime_errors_as_lost():
+        with lost_connections_as_errors():
             async with asyncio.timeout(CHANNEL_TIMEOUT):
                 await channel.initialize()
         yield channel
@@ -154,24 +152,25 @@ async def _channel_of(connection: AbstractConnection) -> AsyncIterator[AbstractC
 
 
 @contextmanager
-def _runtime_errors_as_lost() -> Iterator[None]:
-    """What aio-pika and aiormq raise, bare, for a connection that has just been closed."""
+def lost_connections_as_errors() -> Iterator[None]:
+    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
+    """
     try:
         yield
     except RuntimeError as error:
         raise ConnectionError(str(error)) from error
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise ConnectionError("the broker stopped answering") from None
 
 
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
     """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
-    try:
+    with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
-    except (*BROKER_TROUBLE, RuntimeError):
-        pass
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise
 
 
 def _with_heartbeat(url: str) -> str:

@@ -22,23 +22,16 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolC
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
 
-# Trouble that passes by itself: try the same work again. Everything else that Postgres says is about the work.
-PASSING_TROUBLE = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.OperatorInterventionError,  # restart, shutdown, statement timeout
-    asyncpg.TransactionRollbackError,  # deadlock, serialization
-    asyncpg.LockNotAvailableError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.ReadOnlySQLTransactionError,  # a node that was demoted
-    asyncpg.InsufficientPrivilegeError,  # no message's fault; an operator can mend it while we wait
+# What Postgres says about a row: trying again would not help, and the row must not take its neighbours with it.
+ABOUT_THE_ROW = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.PLPGSQLError,
 )
-# Trouble of a connection attempt: also what an operator can mend while we wait.
-CONNECT_TROUBLE = (*PASSING_TROUBLE, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+# Everything else is about the installation: it passes by itself (a restart, a deadlock, a full disk), or an operator
+# mends it (a password, a grant, a migration). Try the same work again.
+PASSING_TROUBLE = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError)
 
 
 @asynccontextmanager
@@ -77,7 +70,7 @@ async def wait_for_schema(pool: Pool) -> None:
         try:
             async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
                 have, need = await current_version(connection), newest_version()
-        except CONNECT_TROUBLE as error:
+        except PASSING_TROUBLE as error:
             problem = f"cannot reach the database at DATABASE_URL: {describe(error)}"
         else:
             if have >= need:
@@ -94,5 +87,6 @@ async def schema_is_current(pool: Pool) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """One line, without a stack trace."""
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    """One line, without a stack trace, and without Postgres' DETAIL: it repeats the row, payload and all."""
+    says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error
+    return " ".join(f"{type(error).__name__}: {says}".split()).rstrip(": ")

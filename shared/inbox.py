@@ -16,9 +16,12 @@ from aiormq.abc import AbstractChannel as UnderlayChannel
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 
-from shared.broker import CHANNEL_TIMEOUT
+from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
 from shared.properties import UNREADABLE_HEADER
+
+# A batch closes at this size too, however few messages it has: it becomes one statement.
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,10 @@ class Received:
     routing_key: str
     type: str | None
     content_type: str | None
+    content_encoding: str | None
+    priority: int | None
+    message_id: str | None
+    app_id: str | None
     correlation_id: str | None
     reply_to: str | None
     timestamp: datetime | None
@@ -54,7 +61,8 @@ class Inbox:
         channel.close_callbacks.add(lambda *_: inbox._lost.set())
         # A queue that is deleted under us cancels the consumer and leaves the channel open: start afresh then too.
         underlay.on_consumer_cancel_callbacks.add(lambda *_: inbox._lost.set())
-        await underlay.basic_consume(queue, inbox._take, timeout=CHANNEL_TIMEOUT)
+        with lost_connections_as_errors():
+            await underlay.basic_consume(queue, inbox._take, timeout=CHANNEL_TIMEOUT)
         yield inbox
 
     async def _take(self, message: DeliveredMessage) -> None:
@@ -80,17 +88,20 @@ class Inbox:
             batch.append(waiting.result())
         if stop.requested or self.is_lost:
             return []
+        held = sum(len(message.body) for message in batch)
         try:
             async with asyncio.timeout(max_wait):
-                while len(batch) < size:
+                while len(batch) < size and held < MAX_BATCH_BYTES:
                     batch.append(await self._received.get())
+                    held += len(batch[-1].body)
         except TimeoutError:
             pass
         return batch
 
     async def acknowledge(self, batch: list[Received]) -> None:
         """All of it with one frame. Batches are acknowledged in the order in which they were handed out."""
-        await self._channel.basic_ack(batch[-1].tag, multiple=True)
+        with lost_connections_as_errors():
+            await self._channel.basic_ack(batch[-1].tag, multiple=True)
 
 
 def _received(message: DeliveredMessage) -> Received:
@@ -105,6 +116,10 @@ def _received(message: DeliveredMessage) -> Received:
         routing_key=delivery.routing_key or "",
         type=properties.message_type,
         content_type=properties.content_type,
+        content_encoding=properties.content_encoding,
+        priority=properties.priority,
+        message_id=properties.message_id,
+        app_id=properties.app_id,
         correlation_id=properties.correlation_id,
         reply_to=properties.reply_to,
         timestamp=properties.timestamp,

@@ -19,7 +19,11 @@ def parse_date_time(text: str) -> datetime:
     except ValueError as error:
         raise ValueError(f"is not a real date and time: {error}") from None
     require_year_in_range(moment)
-    return moment.astimezone(UTC) if moment.tzinfo else moment
+    if moment.tzinfo is None:
+        return moment
+    instant = moment.astimezone(UTC)  # may cross into another year
+    require_year_in_range(instant)
+    return instant
 
 
 def require_year_in_range(moment: datetime) -> None:

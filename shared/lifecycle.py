@@ -14,6 +14,10 @@ class CannotStart(Exception):
     """Something that only an operator can mend, said in one line."""
 
 
+class EndedByItself(Exception):
+    """A loop that should run as long as its process did not: a bug, and the process goes down with it."""
+
+
 class Stop:
     """Set once, by a signal or by a test."""
 
@@ -49,6 +53,20 @@ async def first_of(*awaitables: Awaitable[Any]) -> None:
         task.result()
 
 
+async def for_life(loop: Awaitable[None], stop: Stop, name: str) -> None:
+    """Around every loop that should run until the stop. A task group takes no notice of a child that returns, or that
+    is cancelled by something other than the group: this makes either a failure that nobody can miss.
+    """
+    try:
+        await loop
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise EndedByItself(f"{name} was cancelled by nobody") from None
+    if not stop.requested:
+        raise EndedByItself(f"{name} ended before it was told to")
+
+
 def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
     """The exit status: 0 after an orderly stop, 1 if the work died or did not finish in time."""
     return asyncio.run(_run(work, grace_seconds))
@@ -68,7 +86,7 @@ async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
 
-    worker = asyncio.create_task(work(stop), name="work")
+    worker = asyncio.create_task(for_life(work(stop), stop, "the service"), name="work")
     await first_of(asyncio.wait({worker}), stop.wait())
     if not worker.done():
         await first_of(asyncio.wait({worker}), asyncio.sleep(grace_seconds), hurry.wait())

@@ -160,6 +160,10 @@ class ScheduleRequest(_Command):
         default=1, ge=0, le=2**63 - 1, description="a higher one reschedules, an equal or lower one is a duplicate"
     )
 
+    @property
+    def starts_when_made(self) -> bool:
+        return self.at is None and self.start_at is None
+
     @model_validator(mode="after")
     def _exactly_one_schedule(self) -> Self:
         given = [name for name in ("at", "rrule", "cron", "every_seconds") if getattr(self, name) is not None]

@@ -34,6 +34,9 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
         body=message.body,
         type=message.type,
         content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        priority=message.priority,
+        app_id=message.app_id,
         correlation_id=message.correlation_id,
         reply_to=message.reply_to,
         timestamp=message.timestamp,
@@ -45,6 +48,8 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
             "duebell-parked-at": datetime.now(UTC),
             "duebell-exchange": message.exchange,
             "duebell-routing-key": message.routing_key,
+            # Every publish of ours has a message_id of its own: returns are told apart by it.
+            **({"duebell-message-id": message.message_id} if message.message_id else {}),
         },
     )
 

@@ -41,6 +41,9 @@ class Outgoing:
     body: bytes
     type: str | None = None
     content_type: str | None = "application/json"
+    content_encoding: str | None = None
+    priority: int | None = None
+    app_id: str | None = None
     correlation_id: str | None = None
     reply_to: str | None = None
     timestamp: datetime | None = None
@@ -120,6 +123,9 @@ def _frames(channel: Channel, message: Outgoing, message_id: str) -> bytes:
         message_id=message_id,
         delivery_mode=PERSISTENT,
         content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        priority=message.priority,
+        app_id=message.app_id,
         message_type=message.type,
         correlation_id=message.correlation_id,
         reply_to=message.reply_to,

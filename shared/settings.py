@@ -6,7 +6,7 @@ import sys
 from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -42,7 +42,9 @@ class Settings(BaseSettings):
     amqp_prefix: str = Field(default="", max_length=60)
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=9100, ge=0, le=65535)
-    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    log_level: Annotated[str, BeforeValidator(str.lower)] = Field(
+        default="info", pattern="^(debug|info|warning|error)$"
+    )
     shutdown_grace_seconds: float = Field(default=20.0, gt=0)
 
 

@@ -64,7 +64,16 @@ class Ground:
             [sys.executable, "-m", module],
             records=self.directory / RECORDS,
             log=self.log(name),
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **stores, **self.own.get(module, {}), **self.settings, **more},
+            # Without a prefix that the user may have set for some other broker.
+            env={
+                **os.environ,
+                "PYTHONUNBUFFERED": "1",
+                "AMQP_PREFIX": "",
+                **stores,
+                **self.own.get(module, {}),
+                **self.settings,
+                **more,
+            },
             cwd=self.project,
         )
 

@@ -249,6 +249,65 @@ async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
         assert (await read_job(database, job_id or ""))["status"] == "cancelled"
 
 
+async def test_a_broker_frozen_beyond_its_heartbeat_is_left_and_found_again(
+    stores: Stores, site: Site, database: Any, tmp_path: Path
+) -> None:
+    """Connections that stall for so long are given up, in whatever state they were; every lane must live on."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to freeze")
+    impatient = {**site.environment, "AMQP_URL": f"{site.amqp_url}?heartbeat=1", "PUBLISH_TIMEOUT_SECONDS": "1"}
+    with (
+        service_process("consumer", impatient, tmp_path) as consumer,
+        service_process("producer", impatient, tmp_path) as producer,
+    ):
+        await insert_due(database, 1, prefix="first-")
+        await wait_until_none_pending(database)
+        stores.rabbitmq.pause()
+        try:
+            await insert_due(database, 20, prefix="fresh-")
+            await insert_due(database, 20, prefix="old-", late=timedelta(hours=1))
+
+            async def given_up() -> bool:
+                return all(service.said("broker_not_ready") for service in (consumer, producer))
+
+            await eventually(given_up, within=60)
+        finally:
+            stores.rabbitmq.resume()
+        async with an_application(site, listen_to=None) as app:
+            await wait_until_none_pending(database, within=60)
+            assert (await app.request(a_request(id="after", at=in_seconds(0))))["outcome"] == "accepted"
+        await insert_due(database, 5, prefix="old-again-", late=timedelta(hours=1))
+        await wait_until_none_pending(database, within=60)
+        assert consumer.is_running
+        assert producer.is_running
+
+
+async def test_a_consumer_told_to_stop_while_the_database_is_away_gives_its_messages_back(
+    stores: Stores, site: Site, app: Application, tmp_path: Path
+) -> None:
+    if stores.postgres is None:
+        pytest.skip("Postgres is not ours to stop")
+    with service_process("consumer", site.environment, tmp_path) as consumer:
+        await app.request(a_request(id="before"))
+        await asyncio.to_thread(stores.postgres.stop)
+        try:
+            await app.send(a_request(id="waiting"))
+
+            async def waits() -> bool:
+                return bool(consumer.said("batch_waits"))
+
+            await eventually(waits)
+            assert await asyncio.to_thread(consumer.terminate) == 0
+            assert not consumer.said("abandoned")
+        finally:
+            await asyncio.to_thread(stores.postgres.start)
+
+    async def back_in_the_inbox() -> bool:
+        return await app.count(site.names.inbox) == 1
+
+    await eventually(back_in_the_inbox)
+
+
 async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_of_it(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:

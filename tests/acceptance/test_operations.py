@@ -70,6 +70,13 @@ async def test_unreachable_stores_are_said_in_one_line_each_and_tried_again(
         assert process.terminate() == 0, "a service that still waits stops as well as any other"
 
 
+async def test_an_address_that_nothing_can_be_made_of_is_said_in_one_line_too(site: Site, tmp_path: Path) -> None:
+    environment = {**site.environment, "AMQP_URL": f"amqp://{'a' * 70}.example:1/"}
+    with service_process("consumer", environment, tmp_path) as process:
+        await said(process, "broker_not_ready", times=2)
+        assert "Traceback" not in process.log.read_text()
+
+
 @pytest.mark.parametrize("service", SERVICES)
 async def test_a_wrong_password_or_database_is_said_in_one_line(site: Site, tmp_path: Path, service: str) -> None:
     wrong = {

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
+import aio_pika
 import asyncpg
 import pytest
 
@@ -155,6 +156,46 @@ async def test_a_reply_queue_that_is_gone_disturbs_nobody(site: Site, app: Appli
         app.reply_queue = queue
         assert (await app.request(a_request(id="ears")))["outcome"] == "accepted"
         await wait_for_status(database, "no-ears", "pending")
+
+
+async def test_a_made_up_direct_reply_address_costs_nobody_else_a_reply(site: Site, app: Application) -> None:
+    async with running_consumer(site):
+        await app.request(a_request(id="before"))
+        queue, app.reply_queue = app.reply_queue, "amq.rabbitmq.reply-to.garbage"
+        await app.send(a_request(id="made-up"), reply=True)
+        app.reply_queue = queue
+        assert (await app.request(a_request(id="after")))["outcome"] == "accepted"
+
+
+async def test_a_deleted_parking_queue_is_declared_anew(site: Site, app: Application) -> None:
+    async with running_consumer(site):
+        await app.request(a_request(id="before"))
+        await app.channel.queue_delete(site.names.parked)
+        assert (await app.request({"id": "bad"}))["outcome"] == "rejected"
+        [parked] = await app.parked(1)
+        assert json.loads(parked.body) == {"id": "bad"}
+
+
+async def test_a_parked_message_keeps_its_properties(site: Site, app: Application) -> None:
+    await app.commands.publish(
+        aio_pika.Message(
+            b"not JSON",
+            content_type="text/plain",
+            content_encoding="gzip",
+            message_id="theirs",
+            app_id="billing",
+            priority=3,
+            correlation_id="c-1",
+            headers={"their": "own"},
+        ),
+        "schedule.request",
+    )
+    async with running_consumer(site):
+        [parked] = await app.parked(1)
+    assert (parked.content_type, parked.content_encoding) == ("text/plain", "gzip")
+    assert (parked.app_id, parked.priority, parked.correlation_id) == ("billing", 3, "c-1")
+    assert parked.headers["their"] == "own"
+    assert parked.headers["duebell-message-id"] == "theirs"
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -55,6 +55,13 @@ def test_a_long_catch_up_takes_turns() -> None:
     assert planned.then.at == NOON + BURST * MINUTE, "and goes on where it left off"
 
 
+def test_a_burst_ends_early_when_it_has_taken_long_enough() -> None:
+    planned = plan(a_due_job(rule=minutely()), NOON + timedelta(days=1), enough=lambda: True)
+    assert minutes(planned) == [0], "one at least"
+    assert planned.then is not None
+    assert planned.then.at == NOON + MINUTE
+
+
 def test_under_latest_only_the_last_of_the_late_ones_rings() -> None:
     """Ten and a half minutes late with a grace of one: the tenth minute is within its grace and rings by itself."""
     planned = plan(a_due_job(rule=minutely(), misfire=Misfire.LATEST), NOON + 10.5 * MINUTE)

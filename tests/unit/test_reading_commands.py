@@ -148,3 +148,18 @@ def test_a_webhook_is_stored_with_its_defaults() -> None:
         "max_retries": 3,
         "secret": "billing",
     }
+
+
+def test_a_timestamp_long_ago_does_not_start_a_rule_there() -> None:
+    command = read({"id": "x", "every_seconds": 1}, timestamp=NOON - timedelta(days=31))
+    assert isinstance(command, Refused)
+    assert command.errors[0].startswith("timestamp:")
+    assert isinstance(read(a_request(), timestamp=NOON - timedelta(days=31)), Schedule), "a one-shot has no use for it"
+
+
+def test_null_is_as_good_as_missing() -> None:
+    spelled_out = a_request(
+        topic=None, revision=None, misfire=None, webhook=None, rrule=None, misfire_grace_seconds=None
+    )
+    assert read(spelled_out) == read(a_request())
+    assert isinstance(read(a_request(colour=None)), Refused), "but not for fields that do not exist"

@@ -19,7 +19,7 @@ from delivery.outcomes import RetryPolicy
 from delivery.store import PLANNER
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, open_pool
-from tests.support.application import Application
+from tests.support.application import Application, an_application
 from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
@@ -206,14 +206,16 @@ async def test_a_lease_lost_to_another_worker_records_nothing(site: Site, app: A
     assert await attempts_of(database, "tea") == []
 
 
-async def test_an_orderly_stop_lets_calls_finish(site: Site, app: Application, database: Any) -> None:
+async def test_an_orderly_stop_lets_calls_finish_and_announces_them(site: Site, database: Any) -> None:
     gate = Gate()
-    async with a_receiver(gate) as receiver:
+    async with an_application(site, listen_to="delivery.#") as app, a_receiver(gate) as receiver:
         async with running_delivery(site, shutdown_grace_seconds=20):
             await publish_due(app, a_due("tea", receiver.url))
             await receiver.called(1)
             asyncio.get_running_loop().call_later(0.5, gate.opened.set)
         assert (await delivery_of(database, "tea"))["status"] == "COMPLETED"
+        await app.hears(1)
+        assert await database.fetchval("select count(*) from delivery_announcements") == 0
 
 
 async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Application, database: Any) -> None:
@@ -232,17 +234,24 @@ async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Appli
 async def test_two_replicas_share_the_work_and_nothing_is_done_twice(
     site: Site, app: Application, database: Any
 ) -> None:
-    async def take_a_moment(_: Call) -> web.Response:
-        await asyncio.sleep(0.01)
-        return web.Response()
-
-    async with a_receiver(take_a_moment) as receiver:
-        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(300)))
+    gate = Gate()
+    async with a_receiver(gate) as receiver:
+        await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(200)))
         limits = {"max_in_flight": 8, "max_in_flight_per_host": 8, "batch_size": 20}
         async with running_delivery(site, **limits), running_delivery(site, **limits):
-            await all_end(database, 300)
-    assert len(receiver.effects) == len(receiver.calls) == 300
-    assert 8 < receiver.most_at_once <= 16
+
+            async def both_are_full() -> bool:
+                return receiver.at_once == 16
+
+            await eventually(both_are_full)
+            gate.opened.set()
+            await all_end(database, 200)
+    retried = await database.fetch(
+        "select number, error, status_code from delivery_attempts where status_code is distinct from 200"
+    )
+    assert not retried
+    assert len(receiver.effects) == len(receiver.calls) == 200
+    assert receiver.most_at_once == 16
 
 
 async def test_a_database_that_drops_every_connection_delays_and_loses_nothing(

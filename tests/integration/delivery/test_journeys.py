@@ -224,7 +224,9 @@ async def test_what_cannot_be_understood_is_parked_and_its_neighbours_are_not(si
 async def test_a_row_that_the_database_refuses_is_parked_alone(site: Site, app: Application, database: Any) -> None:
     await database.execute(
         """create function refuse_bad() returns trigger language plpgsql as $$
-           begin raise exception 'not this one' using errcode = 'data_exception'; end $$;
+           begin
+               raise exception 'not this one' using errcode = 'data_exception', detail = 'the row, secrets and all';
+           end $$;
            create trigger refuse_bad before insert on deliveries
                for each row when (new.job_id = 'bad') execute function refuse_bad()"""
     )
@@ -233,6 +235,7 @@ async def test_a_row_that_the_database_refuses_is_parked_alone(site: Site, app: 
         async with running_delivery(site):
             [message] = await app.parked(1)
             assert "not this one" in str(message.headers["duebell-reason"])
+            assert "secrets" not in str(message.headers)
             await all_end(database, 2)
 
 
