@@ -1,9 +1,11 @@
-# One image for all services: `python -m consumer`, `python -m producer`, `python -m shared.migrate`.
-FROM python:3.11-slim-bookworm AS packages
-COPY requirements.lock .
+# One image for all: `python -m consumer`, `producer`, `delivery`, `shared.migrate`, `shared.topology`, and the example
+# receiver.
+FROM python:3.11.13-slim-bookworm AS packages
+WORKDIR /build
+COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes --target /packages -r requirements.lock
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.13-slim-bookworm
 ENV PYTHONPATH=/packages PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 RUN useradd --system --uid 10001 --no-create-home duebell
 WORKDIR /app
@@ -11,5 +13,7 @@ COPY --from=packages /packages /packages
 COPY shared shared
 COPY consumer consumer
 COPY producer producer
-USER duebell
+COPY delivery delivery
+COPY examples examples
+USER 10001
 CMD ["python", "-m", "consumer"]

@@ -6,9 +6,9 @@ RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	--python-version 3.11 pyproject.toml
-CODE := $(wildcard consumer producer delivery shared stack examples bench tests)
+CODE := $(wildcard consumer producer delivery shared stack examples bench grafana tests)
 
-.PHONY: help setup demo up test lint types lock
+.PHONY: help setup prometheus demo up test lint types dashboards lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -17,13 +17,16 @@ help: ## what there is to run
 setup: ## install what is missing: the virtual environment, and RabbitMQ (done by every other target, too)
 	@sh stack/setup.sh
 
+prometheus: ## install Prometheus, too: the tests need it, and `make up` starts it where it is installed
+	@sh stack/setup.sh prometheus
+
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
 
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
 
-test: setup lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
+test: prometheus lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
 	@echo "== tests"
 	@$(RUN) -m pytest $(ARGS)
 
@@ -36,10 +39,15 @@ lint: setup
 	@.venv/bin/lint-imports --no-logo
 	@echo "== compose file"
 	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	@echo "== Dockerfile"
+	@.venv/bin/hadolint Dockerfile && echo ok
 
 types: setup
 	@echo "== types"
 	@.venv/bin/mypy $(CODE)
+
+dashboards: setup ## write Grafana's dashboards anew after a change in grafana/pages.py
+	@$(PY) -m grafana
 
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
 	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }

@@ -2,7 +2,6 @@
 # The entry point of the broker in docker-compose.yml: puts the passwords of the environment into roles/rabbitmq.json,
 # which RabbitMQ then loads at every start, and starts it. Passwords are letters and digits, - and _.
 set -eu
-umask 077
 
 filled=/var/lib/rabbitmq/definitions.json
 script='s/@PREFIX@//g'
@@ -13,7 +12,7 @@ for name in RABBITMQ CONSUMER PRODUCER DELIVERY APPLICATION; do
     esac
     script="$script;s/@${name}_PASSWORD@/$password/"
 done
-sed "$script" "${ROLES:-/roles/rabbitmq.json}" >"${FILLED:-$filled}"
+(umask 077 && sed "$script" "${ROLES:-/roles/rabbitmq.json}" >"${FILLED:-$filled}")
 if [ "$(id -u)" = 0 ] && id rabbitmq >/dev/null 2>&1; then
     chown rabbitmq "${FILLED:-$filled}"
 fi

@@ -58,7 +58,7 @@ class Prometheus:
         """Start it and wait until it answers."""
         program = shutil.which(PROGRAM)
         if program is None:
-            raise StackError("Prometheus is missing.\n  what to do: run `make setup`")
+            raise StackError("Prometheus is missing.\n  what to do: run `make prometheus`")
         self._claim = claim(self.directory)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
-# Debian's own python3 lacks for making one, and RabbitMQ. Says what it does, does nothing twice, and starts nothing.
+# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by its name, Prometheus. Says what it does, does
+# nothing twice, and starts nothing.
 #
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
@@ -103,17 +104,23 @@ fi
 if ! [ -x "$RABBITMQ" ]; then
     MISSING="${MISSING:+$MISSING }rabbitmq-server"
 fi
+if [ "${1:-}" = prometheus ] && ! { command -v prometheus && command -v promtool; } >/dev/null; then
+    MISSING="${MISSING:+$MISSING }prometheus"
+fi
 
 if [ -n "$MISSING" ]; then
     # shellcheck disable=SC2086
     install_packages $MISSING
 fi
+# What we have brought, it is for us to see that it does not start at the next boot either.
 case $MISSING in
-*rabbitmq-server)
-    # We have brought it, so it is for us to see that it does not start at the next boot either.
+*rabbitmq-server*)
     as_root systemctl disable rabbitmq-server.service epmd.service epmd.socket >/dev/null 2>&1 || :
     [ -x "$RABBITMQ" ] || fail "rabbitmq-server is installed, but $RABBITMQ is not there"
     ;;
+esac
+case $MISSING in
+*prometheus*) as_root systemctl disable prometheus.service >/dev/null 2>&1 || : ;;
 esac
 if [ "$ENVIRONMENT" = missing ]; then
     say "creating the virtual environment in .venv with $("$PYTHON" --version) …"

@@ -144,7 +144,7 @@ def _where_to_look(endpoints: Mapping[str, str]) -> str:
     if url := endpoints.get("prometheus"):
         return f"""  Metrics are collected: see the alerts at {url}/alerts, and draw what you like at {url}/graph.
 """
-    return """  Prometheus is not installed; with it, metrics would be collected and alerts watched.
+    return """  Prometheus is not installed: after `make prometheus`, metrics are collected and alerts watched, too.
 """
 
 

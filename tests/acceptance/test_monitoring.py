@@ -103,7 +103,7 @@ async def test_every_question_of_dashboards_and_alerts_has_an_answer(
 ) -> None:
     if stores.rabbitmq is None:
         pytest.skip("the broker is not ours to scrape")
-    assert prometheus.installed(), "prometheus is missing: make setup installs it"
+    assert prometheus.installed(), "prometheus is missing: make prometheus installs it"
     panels = [text.replace("$__rate_interval", "30s") for _, text in expressions()]
     alerts = [rule["expr"] for rule in RULES]
     # An alert is silent while all is well: what it is about must be there all the same.

@@ -7,10 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from ruamel.yaml import YAML
-
 from stack.roles import APPLICATION
-from stack.services import SERVICES
 from tests.support.application import an_application
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
@@ -63,9 +60,3 @@ def test_every_setting_is_in_the_table_and_nothing_else() -> None:
 def test_every_file_that_the_readme_links_to_is_there() -> None:
     for link in re.findall(r"\]\((?!http)([^)#]+)", README):
         assert (ROOT / link).exists(), link
-
-
-def test_compose_starts_the_services_that_the_stack_starts() -> None:
-    compose = YAML(typ="safe").load(ROOT / "docker-compose.yml")
-    commands = [" ".join(service["command"]) for service in compose["services"].values() if "command" in service]
-    assert commands == ["python -m shared.migrate", *(f"python -m {name}" for name in SERVICES)]

@@ -99,7 +99,7 @@ def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any])
 )
 def test_promtool_is_content(command: tuple[str, ...]) -> None:
     program = shutil.which("promtool")
-    assert program, "promtool is missing: make setup installs it"
+    assert program, "promtool is missing: make prometheus installs it"
     outcome = subprocess.run([program, *command], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 

@@ -32,6 +32,8 @@ def logged_events(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS):
             continue
+        if isinstance(node.func.value, ast.Name) and node.func.value.id == "parser":
+            continue  # of a command line
         match node.args:
             case [ast.Constant(value=str(event)), *_]:
                 yield event
