@@ -1,4 +1,4 @@
-# One image for all services: `python -m consumer`, `python -m producer`, `python -m shared.migrate`.
+# One image for all services: `python -m consumer`, `producer`, `delivery`, `shared.migrate`, `examples.receiver`.
 FROM python:3.11-slim-bookworm AS packages
 COPY requirements.lock .
 RUN pip install --no-cache-dir --require-hashes --target /packages -r requirements.lock
@@ -11,5 +11,7 @@ COPY --from=packages /packages /packages
 COPY shared shared
 COPY consumer consumer
 COPY producer producer
+COPY delivery delivery
+COPY examples examples
 USER duebell
 CMD ["python", "-m", "consumer"]
