@@ -60,6 +60,8 @@ class Ground:
             # Everything here is on this machine, which delivery otherwise refuses to call.
             "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
             "WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: secret}),
+            # Whoever tries out a failing webhook here does not want to wait for minutes.
+            "RETRY_BASE_SECONDS": "1",
         }
         own[RECEIVER] = {"RECEIVER_SECRET": secret}
         return cls(postgres.url, rabbitmq.url, directory, logs, own=own)
