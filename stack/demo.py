@@ -15,9 +15,9 @@ from rich.markup import escape
 
 from stack.directory import LOGS, run_directory
 from stack.errors import StackError
-from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Step, travel
+from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Places, Step, travel
 from stack.roles import APPLICATION
-from stack.services import SERVICES, Ground, services
+from stack.services import DEMO_SECRET, SERVICES, Ground, receiver, services
 from stack.stores import stores
 from stack.up import stop_on_signals
 
@@ -52,11 +52,14 @@ def _run(console: Console) -> list[Check]:
         with _timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
         ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
-        with _timed(console, f"schema migrated, {', '.join(SERVICES)} ready"):
+        with _timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
             running.enter_context(services(ground))
+            hooked = running.enter_context(receiver(ground))
         console.print("\n[dim]  seconds  job        seen in       what happened[/]")
         journal = Journal(show=lambda step: _show(console, step))
-        asyncio.run(travel(postgres.url, rabbitmq.url_of(APPLICATION), journal))
+        hook = f"{hooked.url}/tea"
+        places = Places(postgres.url, rabbitmq.url_of(APPLICATION), hook, DEMO_SECRET, hooked.log)
+        asyncio.run(travel(places, journal))
         checks = judge(journal)
         console.print()
         for check in checks:
@@ -89,6 +92,12 @@ def judge(journal: Journal) -> list[Check]:
             outcomes[CANCELLED] == ["accepted", "cancelled"]
             and rings[CANCELLED] == []
             and journal.states[CANCELLED][-1] == "cancelled",
+        ),
+        Check(
+            "tea's webhook was called once, signed, and its delivery is COMPLETED",
+            len(journal.received) == 1
+            and journal.received[0].split()[1:3] == ["first", rings[ONE_SHOT][0]["idempotency_key"]]
+            and [event["status"] for event in journal.completed] == ["COMPLETED"],
         ),
         Check("nothing rang early", all(_instant(e["fired_at"]) >= _instant(e["due_at"]) for e in every_ring)),
         Check(

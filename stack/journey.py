@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import aio_pika
@@ -16,7 +17,7 @@ import asyncpg
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 
 from shared.instants import format_instant
-from shared.messages import CANCEL_TYPE, REQUEST_TYPE
+from shared.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
 from shared.topology import CANCEL_KEY, REQUEST_KEY, Names
 
 LOOK_SECONDS = 0.02
@@ -46,6 +47,8 @@ class Journal:
     replies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     states: dict[str, list[str]] = field(default_factory=dict)
+    completed: list[dict[str, Any]] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)  # lines of the receiver
 
     def note(self, job: str, where: str, text: str) -> None:
         self.show(Step(time.monotonic() - self.began, job, where, text))
@@ -79,16 +82,29 @@ class Application:
         await self._commands.publish(message, key, timeout=10)
 
 
-async def travel(database_url: str, amqp_url: str, journal: Journal) -> None:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the journey goes."""
+
+    database_url: str
+    amqp_url: str
+    webhook_url: str
+    webhook_secret: str
+    receiver_log: Path
+
+
+async def travel(places: Places, journal: Journal) -> None:
     """Returns when all three jobs have come to their end; TimeoutError if they do not."""
-    async with asyncio.timeout(TOO_LONG_SECONDS), _application(amqp_url, journal) as app:
-        watching = asyncio.create_task(_watch_states(database_url, journal))
+    async with asyncio.timeout(TOO_LONG_SECONDS), _application(places.amqp_url, journal) as app:
+        watching = asyncio.create_task(_watch_states(places.database_url, journal))
+        reading = asyncio.create_task(_read_receiver(places.receiver_log, journal))
         tea_at = datetime.now(UTC) + timedelta(seconds=1.5)
         pulse_at = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
         journal.due_at |= {ONE_SHOT: tea_at, RECURRING: pulse_at}
         await app.request(
-            "one-shot: ring once, in a second and a half",
+            "one-shot with a webhook: ring once, in a second and a half",
             id=ONE_SHOT, topic="demo.tea", at=format_instant(tea_at), payload={"cups": 2},
+            webhook={"url": places.webhook_url, "secret": places.webhook_secret},
         )  # fmt: skip
         await app.request(
             f"recurring: ring every second, {PULSES} times",
@@ -101,8 +117,9 @@ async def travel(database_url: str, amqp_url: str, journal: Journal) -> None:
         await asyncio.sleep(0.7)
         await app.cancel(CANCELLED, "cancel: nobody is at home")
         await watching
+        await reading
         # The last state is committed after its event was confirmed; the event may still be on its way to us.
-        while sum(map(len, journal.events.values())) < 1 + PULSES:  # noqa: ASYNC110 - looking is all there is to do
+        while sum(map(len, journal.events.values())) < 1 + PULSES or not journal.completed:  # noqa: ASYNC110 - looking is all there is to do
             await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -118,6 +135,10 @@ async def _application(amqp_url: str, journal: Journal) -> AsyncIterator[Applica
 
     async def on_event(message: AbstractIncomingMessage) -> None:
         event, now = json.loads(message.body), datetime.now(UTC)
+        if message.type != DUE_TYPE:
+            journal.completed.append(event)
+            journal.note(event["id"], "delivery", f"{event['status']} after {_times(event['attempts'])}")
+            return
         journal.events.setdefault(event["id"], []).append(event)
         late = (now - datetime.fromisoformat(event["due_at"])).total_seconds() * 1000
         number = f" for the {event['sequence']}. time" if event["id"] == RECURRING else ""
@@ -125,7 +146,8 @@ async def _application(amqp_url: str, journal: Journal) -> AsyncIterator[Applica
 
     async with await aio_pika.connect(amqp_url, timeout=10) as connection, connection.channel() as channel:
         events = await channel.declare_queue(exclusive=True)
-        await events.bind(await channel.get_exchange(names.events), "due.*.demo.#")
+        for key in ("due.*.demo.#", "delivery.*.demo.#"):
+            await events.bind(await channel.get_exchange(names.events), key)
         await events.consume(on_event, no_ack=True)
         replies = await channel.declare_queue(exclusive=True)
         await replies.consume(on_reply, no_ack=True)
@@ -152,6 +174,21 @@ async def _watch_states(database_url: str, journal: Journal) -> None:
             await asyncio.sleep(LOOK_SECONDS)
     finally:
         await connection.close(timeout=5)
+
+
+async def _read_receiver(log: Path, journal: Journal) -> None:
+    """Notes what the receiver of webhooks writes, until it has written about the one that is expected."""
+    while not journal.received:
+        written = await asyncio.to_thread(log.read_text)
+        for line in written.splitlines()[1:]:  # the first says where it listens
+            journal.received.append(line)
+            _, what, key, text = line.split(maxsplit=3)
+            journal.note(text.split()[0], "receiver", f"webhook, {what} call with {key[:14]}…, signature verified")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _times(attempts: int) -> str:
+    return "one attempt" if attempts == 1 else f"{attempts} attempts"
 
 
 def _clock(instant: str) -> str:

@@ -1,8 +1,11 @@
 """Duebell's own services as processes on the stack: prepare the stores, start them all, wait until each says it is
 ready. The preparations run as the operator, each service as its own user of either store."""
 
+import base64
 import http.client
+import json
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +24,8 @@ from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of
 
 SERVICES = ("consumer", "producer", "delivery")
+RECEIVER = "examples.receiver"
+DEMO_SECRET = "demo"  # noqa: S105 - its name
 PROJECT = Path(__file__).parent.parent
 PREPARATIONS = {"migrate": "shared.migrate", "topology": "shared.topology"}
 PREPARE_SECONDS = 60.0
@@ -50,6 +55,15 @@ class Ground:
             }
             for service in SERVICES
         }
+        secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+        own["delivery"] |= {
+            # Everything here is on this machine, which delivery otherwise refuses to call.
+            "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
+            "WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: secret}),
+            # Whoever tries out a failing webhook here does not want to wait for minutes.
+            "RETRY_BASE_SECONDS": "1",
+        }
+        own[RECEIVER] = {"RECEIVER_SECRET": secret}
         return cls(postgres.url, rabbitmq.url, directory, logs, own=own)
 
     def log(self, name: str) -> Path:
@@ -81,6 +95,8 @@ class Ground:
 class Service:
     """One process of a service, with a port of its own for its HTTP; a name of its own tells replicas apart."""
 
+    health = "/readyz"
+
     def __init__(self, ground: Ground, module: str, name: str | None = None) -> None:
         self.name = name or module
         self.log = ground.log(self.name)
@@ -98,7 +114,10 @@ class Service:
 
     def start(self) -> None:
         """Start it, without waiting for anything; its log goes on from where an earlier start left it."""
-        self._child = self._ground.run(self.name, self._module, METRICS_HOST=LOOPBACK, METRICS_PORT=str(self.port))
+        self._child = self._ground.run(self.name, self._module, **self._address())
+
+    def _address(self) -> dict[str, str]:
+        return {"METRICS_HOST": LOOPBACK, "METRICS_PORT": str(self.port)}
 
     def alive(self) -> bool:
         return self._child is not None and self._child.alive()
@@ -107,7 +126,7 @@ class Service:
         """Whether it says that it reaches its stores and finds them as it needs them."""
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=2)
         try:
-            connection.request("GET", "/readyz")
+            connection.request("GET", self.health)
             return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
@@ -133,6 +152,30 @@ class Service:
     def kill(self) -> None:
         """End it as a crash would."""
         self.stop(signal.SIGKILL)
+
+
+class Receiver(Service):
+    """The example receiver of webhooks: what delivery calls when there is nobody else to call."""
+
+    health = "/healthz"
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground, RECEIVER, "receiver")
+
+    def _address(self) -> dict[str, str]:
+        return {"RECEIVER_HOST": LOOPBACK, "RECEIVER_PORT": str(self.port)}
+
+
+@contextmanager
+def receiver(ground: Ground) -> Iterator[Receiver]:
+    started = Receiver(ground)
+    started.log.unlink(missing_ok=True)
+    started.start()
+    try:
+        started.wait_ready()
+        yield started
+    finally:
+        started.stop()
 
 
 def prepare(ground: Ground) -> None:

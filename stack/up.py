@@ -19,7 +19,7 @@ from stack import prometheus
 from stack.directory import STACK, claim, clean_up_after_the_dead
 from stack.errors import DirectoryInUseError, StackError, last_lines
 from stack.prometheus import Prometheus, scrape_targets
-from stack.services import SERVICES, Ground, services
+from stack.services import DEMO_SECRET, SERVICES, Ground, Service, receiver, services
 from stack.stores import stores
 
 ENDPOINTS = "endpoints.json"
@@ -52,7 +52,9 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         if names:
             print(f"Migrating, and starting {_listed(names)} …", flush=True)
         ground = Ground.on(postgres, rabbitmq, directory, logs)
-        started = running.enter_context(services(ground, names))
+        started: dict[str, Service] = dict(running.enter_context(services(ground, names)))
+        if "delivery" in names:
+            started["receiver"] = running.enter_context(receiver(ground))
         endpoints = {
             "database_url": postgres.url,
             "amqp_url": rabbitmq.url,
@@ -132,6 +134,7 @@ Duebell is up.
 
       {{"id": "hello-1", "at": "2030-01-01T09:00:00Z", "topic": "hello", "payload": {{"any": "JSON"}}}}
 
+{_where_webhooks_go(shown, endpoints)}
 {_where_to_look(endpoints)}
   For programs, the same addresses are in {shown}/{ENDPOINTS}. Each service answers /metrics, /healthz and /readyz.
   Logs are in {shown}/logs. Data is fresh at every start and goes when you stop.
@@ -150,6 +153,16 @@ def _where_to_look(endpoints: Mapping[str, str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _where_webhooks_go(shown: Path, endpoints: Mapping[str, str]) -> str:
+    if "receiver" not in endpoints:
+        return ""
+    return f"""  To be called as well, add a webhook. The receiver writes what it gets to {shown}/logs/receiver.log.
+  Here delivery may call this machine (WEBHOOK_ALLOW_NETWORKS), which it otherwise refuses:
+
+      "webhook": {{"url": "{endpoints["receiver"]}/hello", "secret": "{DEMO_SECRET}"}}
+"""
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
