@@ -27,6 +27,7 @@ from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
+from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 # However little is heard, somebody looks this often.
@@ -147,7 +148,13 @@ class Dispatcher:
         if started - claimed > self.lease_margin:
             # The process stood still for so long that the lease may end during the call: somebody else's turn.
             self.metrics.leases_lost.inc()
-            get_log().warning("lease_lost", idempotency_key=delivery.idempotency_key, dropped="before the call")
+            get_log().warning(
+                "lease_lost",
+                idempotency_key=delivery.idempotency_key,
+                id=delivery.job_id,
+                dropped="before the call",
+                **trace_headers(delivery.traceparent),
+            )
             return
         started_at = delivery.claimed_at + timedelta(seconds=started - claimed)
         try:
