@@ -16,6 +16,7 @@ from shared.inbox import Inbox, Received
 from shared.logs import get_log
 from shared.parking import park, parked_copy
 from shared.publishing import Publisher
+from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 
@@ -58,7 +59,7 @@ class DueHandler:
         ]
         await park(self.publisher, copies, self.publish_timeout)
         await inbox.acknowledge(messages)
-        self._observe(results)
+        self._observe(messages, results)
 
     async def _store_together(self, events: Sequence[NewDelivery | Unreadable]) -> list[Result]:
         # The first of each key; the insert sees to those that came in other batches.
@@ -80,13 +81,17 @@ class DueHandler:
             for event in events
         ]
 
-    def _observe(self, results: Sequence[Result]) -> None:
-        for result in results:
+    def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
+        for message, result in zip(messages, results, strict=True):
             if isinstance(result, Unreadable):
                 self.metrics.parked.inc()
-                get_log().warning("event_parked", errors=list(result.errors))
+                get_log().warning("event_parked", errors=list(result.errors), **_trace(message))
             elif result.is_new:
                 self.metrics.stored.inc()
             else:
                 self.metrics.duplicates.inc()
-                get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key)
+                get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
+
+
+def _trace(message: Received) -> dict[str, str]:
+    return trace_headers(read_traceparent(message.headers))

@@ -108,3 +108,4 @@ def test_delivery_may_call_the_receiver_and_no_other_private_address() -> None:
     assert PARTS["delivery"]["environment"]["WEBHOOK_ALLOW_NETWORKS"].endswith(f":-{network['subnet']}}}")
     on_it = [name for name, part in PARTS.items() if "webhooks" in part.get("networks", [])]
     assert on_it == ["delivery", "receiver"]
+    assert COMPOSE["networks"].keys() == {"webhooks"}
