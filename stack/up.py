@@ -62,7 +62,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         }
         parts: dict[str, Part] = {"Postgres": postgres, "RabbitMQ": rabbitmq, **started}
         if watched:
-            watcher = Prometheus(directory, scrape_targets(rabbitmq, started), logs=logs)
+            watcher = Prometheus(directory, scrape_targets(rabbitmq, started), logs=logs, every="5s")
             parts["Prometheus"] = running.enter_context(watcher)
             endpoints["prometheus"] = watcher.url
         running.enter_context(_published(root / ENDPOINTS, endpoints))

@@ -6,6 +6,7 @@ one of them.
 import asyncio
 import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -264,7 +265,7 @@ async def test_who_may_not_declare_waits_for_one_who_may(site: Site, database: A
         await eventually(told)
         assert "run python -m shared.topology" in consumer.said("broker_not_ready")[0]["problem"]
         step = await asyncio.create_subprocess_exec(
-            ROOT / ".venv/bin/python", "-m", "shared.topology", cwd=ROOT, env={**os.environ, **site.environment}
+            sys.executable, "-m", "shared.topology", cwd=ROOT, env={**os.environ, **site.environment}
         )
         assert await step.wait() == 0
         async with an_application(site) as app:

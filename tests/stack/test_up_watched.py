@@ -1,0 +1,69 @@
+"""`python -m stack.up` with everything: each service comes with its own users, and Prometheus sees them all."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import asyncpg
+
+from stack.processes import wait_until
+from stack.prometheus import FILES, configured
+from stack.roles import role_of
+from stack.services import SERVICES
+from tests.stack.sight import nothing_knows
+
+UP_SECONDS = 90
+WATCHED = {*SERVICES, "rabbitmq", "rabbitmq-queues"}
+
+
+def jobs_that_are_up(prometheus: str) -> set[str]:
+    with urllib.request.urlopen(f"{prometheus}/api/v1/query?query=up==1", timeout=10) as answer:
+        return {series["metric"]["job"] for series in json.load(answer)["data"]["result"]}
+
+
+async def users_of(database_url: str) -> dict[str, str]:
+    connection = await asyncpg.connect(database_url, timeout=10)
+    try:
+        rows = await connection.fetch("select application_name, usename from pg_stat_activity")
+        return {row["application_name"]: row["usename"] for row in rows}
+    finally:
+        await connection.close(timeout=5)
+
+
+def test_it_is_watched_and_everybody_has_only_their_own_rights(tmp_path: Path) -> None:
+    # Without a space: RabbitMQ 3.10 cannot find out how much room a disk has behind one, and says so with a "number"
+    # that Prometheus cannot read.
+    directory = tmp_path / "stack"
+    command = subprocess.Popen(
+        [sys.executable, "-m", "stack.up", "--directory", str(directory)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        file = directory / "endpoints.json"
+        wait_until(lambda: file.exists() or command.poll() is not None, UP_SECONDS)
+        assert command.poll() is None, command.communicate()[0]
+        endpoints = json.loads(file.read_text())
+        assert {"database_url", "amqp_url", "prometheus", *SERVICES} <= endpoints.keys()
+
+        users = asyncio.run(users_of(endpoints["database_url"]))
+        assert {users[f"duebell-{name}"] for name in SERVICES} == {role_of(name) for name in SERVICES}
+        assert wait_until(lambda: jobs_that_are_up(endpoints["prometheus"]) == WATCHED, 40)
+    finally:
+        command.terminate()
+        said, _ = command.communicate(timeout=UP_SECONDS)
+    assert command.returncode == 0, said
+    assert f"{endpoints['prometheus']}/alerts" in said
+    assert nothing_knows(str(directory))
+
+
+def test_prometheus_watches_the_same_jobs_and_alerts_as_in_compose() -> None:
+    content = configured({job: ["127.0.0.1:1"] for job in WATCHED}, every="1s")
+    assert {job["job_name"] for job in content["scrape_configs"]} == WATCHED
+    assert all(job["static_configs"] == [{"targets": ["127.0.0.1:1"]}] for job in content["scrape_configs"])
+    assert content["rule_files"] == [str(FILES / "alerts.yml")]
+    assert content["global"]["scrape_interval"] == "1s"
