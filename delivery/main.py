@@ -17,11 +17,11 @@ from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.outcomes import RetryPolicy
 from delivery.recording import Recorder
-from delivery.retention import Retention
 from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
 from delivery.signing import Secrets
 from delivery.store import PLANNER, count_open
+from delivery.store_ended import delete_finished
 from shared.batches import Intake, consume_until_stopped
 from shared.bell import Bell
 from shared.broker import Broker
@@ -31,7 +31,7 @@ from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
-from shared.retention import retire_until_stopped
+from shared.retention import Retention
 from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
@@ -84,7 +84,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         announcer = Announcer(
             pool, outbound, announcing, metrics, something_ended, publish_timeout=settings.publish_timeout_seconds
         )
-        retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
+        retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)
         all_recorded = Stop()
 
         async def dispatch() -> None:
@@ -96,7 +96,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             tasks.create_task(for_life(consume_until_stopped(intake, handler, stop), stop, "intake"))
             tasks.create_task(for_life(announcer.run(all_recorded), stop, "announcer"))
             tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
-            tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
+            tasks.create_task(for_life(retention.retire_until_stopped(stop), stop, "retention"))
 
 
 def load_secrets(settings: DeliverySettings) -> Secrets:

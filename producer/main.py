@@ -10,10 +10,9 @@ from producer.firing import Firer
 from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
-from producer.retention import Retention
 from producer.sampling import Sampler
 from producer.settings import ProducerSettings
-from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue
+from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, delete_finished
 from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
@@ -22,7 +21,7 @@ from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.publishing import Publisher
-from shared.retention import retire_until_stopped
+from shared.retention import Retention
 from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
 from shared.topology import Names
@@ -74,8 +73,8 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                     )
             tasks.create_task(for_life(listen_until_stopped(settings.database_url, bells, stop), stop, "listener"))
             tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
-            retention = Retention(pool, timedelta(days=settings.retention_days), metrics)
-            tasks.create_task(for_life(retire_until_stopped(retention.retire_once, stop), stop, "retention"))
+            retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)
+            tasks.create_task(for_life(retention.retire_until_stopped(stop), stop, "retention"))
 
 
 async def _log_overdue(pool: Pool) -> None:

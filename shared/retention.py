@@ -1,8 +1,12 @@
 """Deletes what has been finished for long enough, a few rows at a time: there is no hurry, and the work goes first."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
 
-from shared.database import PASSING_TROUBLE, describe
+from prometheus_client import Counter
+
+from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.lifecycle import Stop
 from shared.logs import get_log
 
@@ -10,14 +14,29 @@ EVERY_SECONDS = 60.0
 BATCH = 1000
 # Between two batches.
 BREATH_SECONDS = 0.05
+ACQUIRE_TIMEOUT = 10.0
 
 
-async def retire_until_stopped(retire_once: Callable[[int], Awaitable[int]], stop: Stop) -> None:
-    """`retire_once` deletes at most so many rows in one short transaction, and says how many."""
-    while not stop.requested:
-        try:
-            while await retire_once(BATCH) == BATCH and not stop.requested:
-                await stop.sleep(BREATH_SECONDS)
-        except PASSING_TROUBLE as error:
-            get_log().warning("retention_waits", error=describe(error))
-        await stop.sleep(EVERY_SECONDS)
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`delete` removes at most so many rows in one short transaction, and says how many."""
+
+    pool: Pool
+    delete: Callable[[Connection, timedelta, int], Awaitable[int]]
+    older_than: timedelta
+    deleted: Counter
+
+    async def retire_until_stopped(self, stop: Stop) -> None:
+        while not stop.requested:
+            try:
+                while await self.retire_once() == BATCH and not stop.requested:
+                    await stop.sleep(BREATH_SECONDS)
+            except PASSING_TROUBLE as error:
+                get_log().warning("retention_waits", error=describe(error))
+            await stop.sleep(EVERY_SECONDS)
+
+    async def retire_once(self) -> int:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            gone = await self.delete(connection, self.older_than, BATCH)
+        self.deleted.inc(gone)
+        return gone
