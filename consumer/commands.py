@@ -16,7 +16,7 @@ from consumer.refusal import Refusal
 from consumer.schedules import Schedule, resolve
 from shared.instants import format_instant
 from shared.messages import CANCEL_TYPE, REQUEST_TYPE, ScheduleCancel, ScheduleRequest
-from shared.topology import CANCEL_KEY, REQUEST_KEY
+from shared.names import CANCEL_KEY, REQUEST_KEY
 
 # What a command may need besides its payload.
 ROOM_BESIDE_PAYLOAD = 64 * 1024

@@ -20,9 +20,10 @@ from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
 from shared.messages import REPLY_TYPE, Outcome
+from shared.names import Names
+from shared.outgoing import Outgoing, Verdict
 from shared.parking import park, parked_copy
-from shared.publishing import Outgoing, Publisher, Verdict
-from shared.topology import Names
+from shared.publishing import Publisher
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0

@@ -11,9 +11,9 @@ from shared.database import open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
 from shared.lifecycle import Stop, first_of, run_service
 from shared.logs import configure_logs
+from shared.names import Names
 from shared.publishing import Publisher
 from shared.settings import load_settings
-from shared.topology import Names
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:

@@ -19,8 +19,9 @@ from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.messages import COMPLETED_TYPE, FAILED_TYPE
-from shared.publishing import Outgoing, Publisher, Verdict
-from shared.topology import Names, delivery_routing_key
+from shared.names import Names, delivery_routing_key
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0

@@ -30,11 +30,11 @@ from shared.health import readiness_checks, serve_health
 from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
+from shared.names import Names
 from shared.publishing import Publisher
 from shared.retention import Retention
 from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
-from shared.topology import Names
 
 # Intake, claim, record, announce, retention, the sampler and the readiness check.
 POOL_SIZE = 7

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from delivery.hosts import BreakerChange
 from delivery.outcomes import CallError
 from shared.lateness import LatenessByStage, Stage
-from shared.publishing import Verdict
+from shared.outgoing import Verdict
 
 
 class Metrics:

@@ -8,9 +8,9 @@ from producer.planning import DueJob
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
 from shared.messages import DUE_TYPE
-from shared.publishing import Outgoing
+from shared.names import Names, due_routing_key
+from shared.outgoing import Outgoing
 from shared.recurrence import Occurrence
-from shared.topology import Names, due_routing_key
 from shared.tracing import trace_headers
 
 IDEMPOTENCY_HEADER = "idempotency-key"

@@ -19,9 +19,10 @@ from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jo
 from shared.breath import Breath
 from shared.database import Pool
 from shared.logs import get_log
-from shared.publishing import Outgoing, Publisher, Verdict
+from shared.names import Names
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
 from shared.recurrence import BadRule
-from shared.topology import Names
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0

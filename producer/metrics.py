@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from shared.lateness import LatenessByStage, Stage
-from shared.publishing import Verdict
+from shared.outgoing import Verdict
 
 # Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)

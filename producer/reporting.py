@@ -10,7 +10,7 @@ from producer.store import Lane
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
 from shared.logs import get_log
-from shared.publishing import Verdict
+from shared.outgoing import Verdict
 from shared.recurrence import Occurrence
 from shared.tracing import trace_headers
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from producer.planning import DueJob, Plan
 from shared.job_states import JobStatus
-from shared.publishing import Verdict
+from shared.outgoing import Verdict
 from shared.recurrence import Occurrence
 
 FIRST_PAUSE = timedelta(seconds=1)

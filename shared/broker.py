@@ -16,8 +16,9 @@ from yarl import URL
 
 from shared.backoff import Backoff
 from shared.logs import get_log
+from shared.names import Names
 from shared.properties import tolerate_unreadable_properties
-from shared.topology import Names, declare_topology, find_topology
+from shared.topology import declare_topology, find_topology
 
 CONNECT_TIMEOUT = 10.0
 CHANNEL_TIMEOUT = 10.0

@@ -9,7 +9,8 @@ from typing import Any
 from pamqp import encode
 
 from shared.inbox import Received
-from shared.publishing import Outgoing, Publisher, Verdict
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024

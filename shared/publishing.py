@@ -16,9 +16,8 @@ from aiormq.channel import Channel
 from aiormq.exceptions import ChannelClosed
 
 from shared.broker import BROKER_TROUBLE, Broker
-from shared.publish_batch import Outgoing, PublishBatch, Verdict
-
-__all__ = ["Outgoing", "Publisher", "Verdict"]
+from shared.outgoing import Outgoing, Verdict
+from shared.publish_batch import PublishBatch
 
 
 class Publisher:

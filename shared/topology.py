@@ -5,7 +5,6 @@ declare anything makes sure that they are there; `python -m shared.topology`, ru
 
 import asyncio
 import sys
-from dataclasses import dataclass
 
 import aio_pika
 from aio_pika import ExchangeType
@@ -15,10 +14,8 @@ from pamqp.common import FieldTable
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
+from shared.names import Names
 from shared.settings import AmqpUrl, load_settings
-
-REQUEST_KEY = "schedule.request"
-CANCEL_KEY = "schedule.cancel"
 
 # RabbitMQ 4 drops a message after 20 deliveries by default, older ones never. We count on neither: a crash loop must
 # not drop messages that nobody has looked at, so the limit is high, and what reaches it is parked.
@@ -28,54 +25,6 @@ DELIVERY_LIMIT = 100_000
 UNROUTED_MAX_LENGTH = 100_000
 UNROUTED_MAX_BYTES = 512 * 1024 * 1024
 UNROUTED_MAX_AGE_MS = 7 * 24 * 3600 * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The fixed names, each behind the prefix that lets several environments share a broker."""
-
-    prefix: str = ""
-
-    @property
-    def commands(self) -> str:
-        return self.prefix + "schedule.commands"
-
-    @property
-    def events(self) -> str:
-        return self.prefix + "schedule.events"
-
-    @property
-    def unrouted_exchange(self) -> str:
-        return self.prefix + "schedule.unrouted"
-
-    @property
-    def parking(self) -> str:
-        """The exchange in front of the parking queue, so that parking needs no right to write to every queue."""
-        return self.prefix + "schedule.parked"
-
-    @property
-    def inbox(self) -> str:
-        return self.prefix + "scheduler.inbox"
-
-    @property
-    def deliveries(self) -> str:
-        return self.prefix + "scheduler.deliveries"
-
-    @property
-    def unrouted(self) -> str:
-        return self.prefix + "scheduler.unrouted"
-
-    @property
-    def parked(self) -> str:
-        return self.prefix + "scheduler.parked"
-
-    @property
-    def exchanges(self) -> tuple[str, ...]:
-        return self.commands, self.events, self.unrouted_exchange, self.parking
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        return self.inbox, self.deliveries, self.unrouted, self.parked
 
 
 class TopologyMissing(ConnectionError):
@@ -139,14 +88,6 @@ def _parks_what_it_gives_up(names: Names) -> FieldTable:
         "x-dead-letter-strategy": "at-least-once",
         "x-overflow": "reject-publish",
     }
-
-
-def due_routing_key(topic: str, *, has_webhook: bool) -> str:
-    return f"due.{'webhook' if has_webhook else 'event'}.{topic}"
-
-
-def delivery_routing_key(topic: str, *, completed: bool) -> str:
-    return f"delivery.{'completed' if completed else 'failed'}.{topic}"
 
 
 class _TopologySettings(BaseSettings):

@@ -18,7 +18,7 @@ from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 
 from shared.instants import format_instant
 from shared.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
-from shared.topology import CANCEL_KEY, REQUEST_KEY, Names
+from shared.names import CANCEL_KEY, REQUEST_KEY, Names
 
 LOOK_SECONDS = 0.02
 TOO_LONG_SECONDS = 30.0

@@ -15,7 +15,8 @@ from uuid import uuid4
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
 
-from shared.topology import Names, declare_topology
+from shared.names import Names
+from shared.topology import declare_topology
 from tests.support.eventually import eventually
 from tests.support.stores import Site
 

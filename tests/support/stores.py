@@ -18,7 +18,8 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.waiting_utils import wait_for_logs
 
 from shared.migrate import migrate
-from shared.topology import Names, declare_topology
+from shared.names import Names
+from shared.topology import declare_topology
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of

@@ -7,7 +7,7 @@ import pytest
 from producer.planning import DueJob, Plan, plan
 from producer.settling import LONGEST_PAUSE, Settled, pause_after, put_off, settle
 from shared.job_states import JobStatus
-from shared.publishing import Verdict
+from shared.outgoing import Verdict
 from shared.recurrence import Occurrence
 from tests.support.builders import NOON, a_due_job, minutely
 
