@@ -5,10 +5,11 @@ whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowled
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import orjson
 
-from consumer.commands import Command, RawCommand, read_command
+from consumer.commands import Command, RawCommand, Refused, read_command
 from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
 from consumer.schedules import upcoming
@@ -47,7 +48,7 @@ class BatchHandler:
             now = await database_now(connection)
         commands, breath = [], Breath()
         for message in messages:
-            commands.append(read_command(_raw(message), now, self.max_payload_bytes))
+            commands.append(_read(message, now, self.max_payload_bytes))
             await breath.take()  # a hostile rule may have taken tens of milliseconds
         with self.metrics.store_seconds.time():
             return await together_or_one_by_one(
@@ -107,6 +108,14 @@ class BatchHandler:
                     parked=given.parked,
                     **trace_headers(read_traceparent(message.headers)),
                 )
+
+
+def _read(message: Received, now: datetime, max_payload_bytes: int) -> Command:
+    try:
+        return read_command(_raw(message), now, max_payload_bytes)
+    except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+        get_log().error("command_unreadable", error=type(error).__name__)
+        return Refused((f"body: cannot be read: {type(error).__name__}",))
 
 
 def _raw(message: Received) -> RawCommand:

@@ -1,5 +1,6 @@
 """From a request to a schedule: its moment, or its rule and the first occurrence of it. Pure."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +14,6 @@ from shared.recurrence import (
     compile_rule,
     dtstart_in,
     load_zone,
-    occurrences,
     resolve_local,
 )
 
@@ -68,9 +68,14 @@ def upcoming(schedule: Schedule) -> list[datetime]:
     """The next few instants, for the reply: whoever wrote the rule sees at once whether it means what they meant."""
     if schedule.rule is None:
         return [schedule.next_run_at]
-    first = Occurrence(schedule.next_run_at, schedule.rule_index)
     rule = compile_rule(schedule.rule)
-    return [first.at, *occurrences(rule, after=first.at, limit=UPCOMING - 1, since=first)]
+    ring: Occurrence | None = Occurrence(schedule.next_run_at, schedule.rule_index)
+    instants: list[datetime] = []
+    with suppress(BadRule):  # what is further than the search goes is not shown
+        while ring is not None and len(instants) < UPCOMING:
+            instants.append(ring.at)
+            ring = rule.next_after(ring)
+    return instants
 
 
 def _instant_of(text: str, request: ScheduleRequest) -> datetime:

@@ -11,12 +11,12 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from delivery.addresses import AddressRules, ForbiddenAddress
 from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from delivery.request import Request
 from delivery.resolving import GuardedResolver, Lookup, guarded_socket, system_lookup
+from delivery.transport import WebhookTransport
 from shared.logs import get_log
 
 ANSWER_CAP = 4096
@@ -51,7 +51,7 @@ class Caller:
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
             ) as session,
             httpx.AsyncClient(
-                transport=AiohttpTransport(client=session, verify=tls, trust_env=False),
+                transport=WebhookTransport(session),
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 follow_redirects=False,
                 trust_env=False,

@@ -16,7 +16,17 @@ from delivery.addresses import AddressRules
 from delivery.calling import Caller
 from delivery.hosts import BreakerChange, Hosts
 from delivery.metrics import Metrics
-from delivery.outcomes import Attempt, CallResult, Retry, RetryPolicy, Unanswered, decide, host_is_well, result_label
+from delivery.outcomes import (
+    Attempt,
+    CallError,
+    CallResult,
+    Retry,
+    RetryPolicy,
+    Unanswered,
+    decide,
+    host_is_well,
+    result_label,
+)
 from delivery.recorded import given_back, recorded
 from delivery.recording import Recorder
 from delivery.request import Delivery, prepare
@@ -53,6 +63,7 @@ class Dispatcher:
     lease_margin: float
     chance: Callable[[], float] = random.random
     _after_host: str = ""
+    _claiming: bool = False
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)
 
     async def run(self, stop: Stop, grace: float) -> None:
@@ -75,7 +86,10 @@ class Dispatcher:
             self.bell.silence()  # before looking: what rings from here on is looked at again
             try:
                 claimed_at = time.monotonic()
-                for delivery in await self.claim_once():
+                self._claiming = True
+                claimed = await self.claim_once()
+                self._claiming = False
+                for delivery in claimed:
                     task = calls.create_task(self._deliver(delivery, claimed_at), name="call")
                     self._calls.add(task)
                     task.add_done_callback(self._calls.discard)
@@ -137,8 +151,8 @@ class Dispatcher:
         try:
             await self._attempt(delivery, claimed)
         finally:
-            # Somebody may have found no room because of this one.
-            if not self.hosts.free or not self.hosts.room_of(delivery.host, time.monotonic()):
+            # Somebody may have found no room because of this one; a claim under way has counted its room already.
+            if self._claiming or not self.hosts.free or not self.hosts.room_of(delivery.host, time.monotonic()):
                 self.bell.ring()
             self.hosts.release(delivery.host)
             self._show()
@@ -176,9 +190,17 @@ class Dispatcher:
             self.bell.ring()
 
     async def _call(self, delivery: Delivery, now: datetime) -> CallResult:
-        signers = self.secrets.signers(delivery.secret) if delivery.secret is not None else ()
-        request = prepare(delivery, signers, self.rules, now)
-        return request if isinstance(request, Unanswered) else await self.caller.call(request)
+        try:
+            signers = self.secrets.signers(delivery.secret) if delivery.secret is not None else ()
+            request = prepare(delivery, signers, self.rules, now)
+            return request if isinstance(request, Unanswered) else await self.caller.call(request)
+        except Exception as error:  # noqa: BLE001 - the boundary of one attempt: it spends a try, and harms nobody else
+            get_log().error(
+                "call_failed_unexpectedly",
+                idempotency_key=delivery.idempotency_key,
+                error_type=type(error).__name__,
+            )
+            return Unanswered(CallError.UNEXPECTED)
 
     def _report(self, delivery: Delivery, result: CallResult, now: float) -> None:
         well = host_is_well(result)

@@ -27,6 +27,7 @@ class Hosts:
     _in_flight: Counter[str] = field(default_factory=Counter)
     _total: int = 0
     _breakers: dict[str, Breaker] = field(default_factory=dict)
+    _tripped: set[str] = field(default_factory=set)  # of those, the ones that are not closed
     _looked_at: float = 0.0
 
     @property
@@ -40,7 +41,7 @@ class Hosts:
     @property
     def tripped(self) -> int:
         """Breakers that are not closed."""
-        return sum(breaker.is_tripped for breaker in self._breakers.values())
+        return len(self._tripped)
 
     def breaker_of(self, host: str) -> Breaker | None:
         return self._breakers.get(host)
@@ -53,8 +54,7 @@ class Hosts:
 
     def exceptions(self, now: float) -> dict[str, int]:
         """Room of the hosts for which it is not simply the limit per host."""
-        known = self._in_flight.keys() | {host for host, breaker in self._breakers.items() if breaker.is_tripped}
-        return {host: self.room_of(host, now) for host in known}
+        return {host: self.room_of(host, now) for host in self._in_flight.keys() | self._tripped}
 
     def take(self, host: str) -> None:
         self._in_flight[host] += 1
@@ -70,14 +70,17 @@ class Hosts:
         before = self._breakers.get(host)
         if well:
             self._breakers.pop(host, None)
+            self._tripped.discard(host)
             return BreakerChange.CLOSED if before and before.is_tripped else None
         after = after_failure(before or Breaker(now), self.policy, now)
         self._breakers[host] = after
+        if after.is_tripped:
+            self._tripped.add(host)
         return BreakerChange.OPENED if after.is_tripped and not (before and before.is_tripped) else None
 
     def next_probe_in(self, now: float) -> float | None:
         """Seconds until the first open breaker lets a probe through."""
-        moments = (breaker.open_until for breaker in self._breakers.values() if breaker.open_until is not None)
+        moments = (self._breakers[host].open_until or 0.0 for host in self._tripped)
         return min((moment - now for moment in moments if moment > now), default=None)
 
     def forget_idle(self, now: float) -> None:
@@ -89,3 +92,4 @@ class Hosts:
             quiet_since = max(breaker.changed_at, breaker.open_until or 0.0)
             if now - quiet_since > FORGET_AFTER and host not in self._in_flight:
                 del self._breakers[host]
+                self._tripped.discard(host)

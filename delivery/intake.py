@@ -30,6 +30,14 @@ class Stored:
 Result = Stored | Unreadable
 
 
+def _read(message: Received) -> NewDelivery | Unreadable:
+    try:
+        return read_due(message)
+    except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+        get_log().error("event_unreadable", error=type(error).__name__)
+        return Unreadable((f"body: cannot be read: {type(error).__name__}",))
+
+
 @dataclass(frozen=True, slots=True)
 class DueHandler:
     pool: Pool
@@ -42,7 +50,7 @@ class DueHandler:
     async def store(self, messages: list[Received]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
         results = await together_or_one_by_one(
-            [read_due(message) for message in messages],
+            [_read(message) for message in messages],
             self._store_together,
             lambda _, error: Unreadable((f"body: the database refused it: {error}",)),
             self.metrics.split_batches.inc,

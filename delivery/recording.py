@@ -79,7 +79,10 @@ class Recorder:
         if any(written):
             self.something_ended.ring()
         for result, kept in zip(results, written, strict=True):
-            self._observe(result, kept=kept)
+            try:
+                self._observe(result, kept=kept)
+            except Exception as error:  # noqa: BLE001 - it is written; what is said about it must not undo that
+                get_log().error("observing_failed", error_type=type(error).__name__)
 
     async def _write_together(self, results: Sequence[Recorded]) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:

@@ -66,7 +66,7 @@ def prepare(
         return Unanswered(CallError.FORBIDDEN_PORT)
     body = request_body(delivery)
     headers = {
-        **delivery.headers,
+        **{name: value for name, value in delivery.headers.items() if name.lower() != "accept-encoding"},
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
         "X-Idempotency-Key": delivery.idempotency_key,

@@ -86,13 +86,17 @@ class GuardedResolver(AbstractResolver):
                 looked_up = _LookedUp(self._lookup(host, port))
             except OSError as error:
                 looked_up = _LookedUp([], error)
-            except ValueError as error:  # a label that is too long, say
-                looked_up = _LookedUp([], OSError(None, str(error)))
+            except Exception as error:  # noqa: BLE001 - a label that is too long, say; whatever it is, somebody waits
+                looked_up = _LookedUp([], OSError(None, f"{type(error).__name__}: {error}"))
             with suppress(RuntimeError):  # the loop is gone: nobody waits any more
                 loop.call_soon_threadsafe(finish, looked_up)
 
         # A daemon: a lookup that hangs must not hold up the end of the process.
-        threading.Thread(target=look_up, daemon=True, name="name lookup").start()
+        try:
+            threading.Thread(target=look_up, daemon=True, name="name lookup").start()
+        except RuntimeError as error:  # no more threads to be had
+            del self._under_way[host, port]
+            raise OSError(None, str(error)) from None
         return future
 
     async def close(self) -> None:

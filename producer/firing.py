@@ -108,8 +108,9 @@ class Firer:
     def _plan(self, job: DueJob, now: datetime, breath: Breath) -> Plan | None:
         try:
             return plan(job, now, enough=lambda: breath.is_due)
-        except BadRule as error:
-            get_log().error("rule_unreadable", id=job.id, error=str(error), **trace_headers(job.traceparent))
+        except Exception as error:  # noqa: BLE001 - the boundary of one job: it waits alone, and the others ring
+            reason = str(error) if isinstance(error, BadRule) else type(error).__name__
+            get_log().error("rule_unreadable", id=job.id, error=reason, **trace_headers(job.traceparent))
             return None
 
     def _blame(self, shots: Sequence[Shot], verdicts: list[Verdict]) -> list[Verdict]:

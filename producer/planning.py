@@ -60,8 +60,9 @@ def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False)
     latest = rule.latest_before(start, misfired_before)
     following = rule.next_after(latest)
     if following is not None and following.at < misfired_before:
-        # The search was cut short by its bound on work: keep what it found, go on with the next claim.
-        return Plan((), dropped=True, then=latest)
+        # The search was cut short by its bound on work: keep what it found, go on with the next claim. Always a step
+        # further: a search that found nothing at all would find nothing the next time, too.
+        return Plan((), dropped=True, then=latest if latest != start else following)
     if job.misfire is Misfire.LATEST:
         return Plan((latest,), dropped=latest != start, then=following)
     return Plan((), dropped=True, then=following)

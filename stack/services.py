@@ -66,6 +66,11 @@ class Ground:
         own[RECEIVER] = {"RECEIVER_SECRET": secret}
         return cls(postgres.url, rabbitmq.url, directory, logs, own=own)
 
+    @property
+    def webhook_secret(self) -> str:
+        """The value of DEMO_SECRET, for receivers."""
+        return self.own[RECEIVER]["RECEIVER_SECRET"]
+
     def log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
@@ -85,6 +90,8 @@ class Ground:
                 "AMQP_PREFIX": "",
                 **stores,
                 **self.own.get(module, {}),
+                # What the user says about webhooks goes.
+                **{name: value for name, value in os.environ.items() if name.startswith(("WEBHOOK_", "RETRY_"))},
                 **self.settings,
                 **more,
             },

@@ -2,7 +2,7 @@
 
 Everything is fresh at each start: data lives under `.stack/up` and goes when the stack stops; logs stay in
 `.stack/logs`. While all parts are ready, and only then, `.stack/endpoints.json` says where they are. A part that ends
-unexpectedly ends the rest, with a word on what happened and a non-zero exit code."""
+unexpectedly ends the rest, with a word on what happened and a non-zero exit code; a service is started again first."""
 
 import argparse
 import json
@@ -24,6 +24,7 @@ from stack.stores import stores
 
 ENDPOINTS = "endpoints.json"
 WATCH_SECONDS = 0.3
+RESTARTS_A_MINUTE = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +60,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
             "database_url": postgres.url,
             "amqp_url": rabbitmq.url,
             **{name: service.url for name, service in started.items()},
+            **({"webhook_secret": ground.webhook_secret} if "delivery" in names else {}),
         }
         parts: dict[str, Part] = {"Postgres": postgres, "RabbitMQ": rabbitmq, **started}
         if watched:
@@ -79,13 +81,22 @@ class Part(Protocol):
 
 
 def watch(parts: Mapping[str, Part]) -> NoReturn:
-    """Raise as soon as one of the parts has ended."""
+    """A service that ends is started again, as compose would do, unless it keeps ending. For everything else, and then,
+    raise.
+    """
+    restarts: dict[str, list[float]] = {}
     while True:
         for name, part in parts.items():
-            if not part.alive():
+            if part.alive():
+                continue
+            lately = [moment for moment in restarts.get(name, []) if time.monotonic() - moment < 60]
+            if not isinstance(part, Service) or len(lately) >= RESTARTS_A_MINUTE:
                 raise StackError(
                     f"{name} ended unexpectedly; stopping the rest. The end of {part.log}:\n{last_lines(part.log)}"
                 )
+            print(f"{name} ended with exit code {part.stop()}; starting it again. Its log is {part.log}.", flush=True)
+            part.start()
+            restarts[name] = [*lately, time.monotonic()]
         time.sleep(WATCH_SECONDS)
 
 
@@ -162,6 +173,8 @@ def _where_webhooks_go(shown: Path, endpoints: Mapping[str, str]) -> str:
   Here delivery may call this machine (WEBHOOK_ALLOW_NETWORKS), which it otherwise refuses:
 
       "webhook": {{"url": "{endpoints["receiver"]}/hello", "secret": "{DEMO_SECRET}"}}
+
+  The secret {DEMO_SECRET!r} is webhook_secret, for a receiver of your own. A service that ends is started again.
 """
 
 

@@ -16,8 +16,8 @@ create table deliveries (
 
     topic            text not null,
     sequence         bigint not null check (sequence >= 1),
-    due_at           timestamptz not null,
-    fired_at         timestamptz not null,
+    due_at           timestamptz not null check (due_at between '1900-01-01Z' and '2200-01-01Z'),
+    fired_at         timestamptz not null check (fired_at between '1900-01-01Z' and '2200-01-01Z'),
     payload          json,                                   -- json, not jsonb: goes out byte for byte as it came in
 
     url              text not null,

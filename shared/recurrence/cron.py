@@ -4,6 +4,7 @@ The days of a month depend on its length and first weekday alone, so each kind o
 walk is not used: it has its own idea of gaps and folds, steps hour by hour, and gives up after fifty years.
 """
 
+import re
 from calendar import monthrange
 from datetime import date
 from functools import lru_cache
@@ -62,7 +63,7 @@ def read_cron(text: str) -> Cron:
     if len(fields) != len(FIELDS):
         raise BadRule("cron", f"cron: expected the five fields {', '.join(FIELDS)}, at most {MAX_TEXT} characters")
     # Sunday ends the week as well as it begins it: FRI-SUN is 5-7.
-    fields[4] = fields[4].replace("-SUN", "-7")
+    fields[4] = re.sub(r"(?<!SUN)-SUN", "-7", fields[4])
     try:
         return Cron(CronSim(" ".join(fields), EPOCH))
     except CronSimError:

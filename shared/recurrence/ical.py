@@ -16,7 +16,7 @@ from shared.recurrence.parts import RuleParts, read_parts
 from shared.recurrence.seconds import wall_of
 
 MAX_TEXT = 32_768
-MAX_RRULES = 8
+MAX_RRULES = 4
 MAX_DATES = 1_000
 
 FOLD = re.compile(r"\r?\n[ \t]")

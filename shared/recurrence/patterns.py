@@ -53,6 +53,9 @@ class PositionsInPeriods:
             # A stand-in of SKIP may lie on the day before its period, so one period more is looked at.
             if nearest < begin - DAY:
                 break
+            if begin - DAY >= high:
+                # Nothing before the bound: where to go on from is all that is asked.
+                return begin - DAY
             walls = [begin + wall for wall in self.chosen(self.grid.periods.days_in(number))]
             nearest = min([nearest, *(wall for wall in walls if wall >= low)])
         return nearest

@@ -147,6 +147,8 @@ class EveryDays:
     def next_day(self, day: int, work: Work) -> int | None:
         start, interval = self.start_day, self.interval
         day = max(day, start)
+        if day > LAST_DAY:
+            return None
         if self.parts is None:
             found = start - (start - day) // interval * interval
             return found if found <= LAST_DAY else None
@@ -154,7 +156,9 @@ class EveryDays:
             work.spend()
             days = days_of_year(self.parts, year)
             first = day_number(date(year, 1, 1))
-            for in_year in days[bisect_left(days, day - first) :]:
+            rest = days[bisect_left(days, day - first) :]
+            for in_year in rest:
                 if (first + in_year - start) % interval == 0:
                     return first + in_year
+            work.spend(len(rest) // 32)  # a year of days in vain takes longer than one step
         return None

@@ -13,7 +13,13 @@ from typing import Protocol
 from shared.recurrence.bad_rule import BadRule
 from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
 from shared.recurrence.series import Hit, Series, closer
-from shared.recurrence.work import STEPS, OutOfWork, Work
+from shared.recurrence.work import OutOfWork, Work
+
+PASSED_OVER = 6_000
+"""Occurrences in a row that EXDATE may take out."""
+
+CHEAP_STEPS = 4
+"""What finding the next of them costs as a rule; a search that needs more pays for it."""
 
 WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
@@ -88,7 +94,7 @@ class CalendarRule:
     def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
         """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
-        work = Work(2 * STEPS)
+        work = Work()
         with suppress(OutOfWork):
             while low < high:
                 middle = (low + high) // 2
@@ -112,8 +118,13 @@ class CalendarRule:
     def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
         """The first ring in [at, stop), `index` being the number reached before it."""
         extra = self.extra_from(at, stop) if self.extra else None
+        ahead: list[Hit | None] | None = None
+        passed_over = 0
         while True:
-            hit = self.hit_from(at, stop, work) if self.count is None or index < self.count else None
+            before, hit = work.left, None
+            if self.count is None or index < self.count:
+                ahead = self.hits_from(at, stop, work, ahead)
+                hit = nearest(ahead)
             if extra is not None and (hit is None or extra < hit.at):
                 return Occurrence(instant_of(extra), index if self.count is not None else index + 1)
             if hit is None:
@@ -121,20 +132,32 @@ class CalendarRule:
             index += 1
             if not self.excluded.covers(hit):
                 return Occurrence(instant_of(hit.at), index)
+            # A rule whose rings are taken out is alive: they have a bound of their own, and reaching it is not its end.
+            passed_over += 1
+            if passed_over > PASSED_OVER:
+                raise BadRule(self.field, f"EXDATE: takes out more than {PASSED_OVER} occurrences in a row")
+            work.give_back(min(before - work.left, CHEAP_STEPS))
             at = hit.at + 1
             if self.count is None and len(self.series) == 1 and hit.walls[0] // DAY in self.excluded.days:
                 # Nothing else that the clock shows on this day rings either.
                 at = max(at, min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY))
 
-    def hit_from(self, at: int, stop: int, work: Work) -> Hit | None:
-        if len(self.series) == 1:
-            return self.series[0].next_from(at, stop, work)
-        nearest = None
-        for series in self.series:
-            hit = series.next_from(at, stop, work)
-            nearest = nearest if hit is None else closer(nearest, hit)
-        return nearest
+    def hits_from(self, at: int, stop: int, work: Work, ahead: list[Hit | None] | None) -> list[Hit | None]:
+        """The next of each series; those that are still ahead need not be asked again."""
+        if ahead is None:
+            return [series.next_from(at, stop, work) for series in self.series]
+        return [
+            series.next_from(at, stop, work) if hit is not None and hit.at < at else hit
+            for series, hit in zip(self.series, ahead, strict=True)
+        ]
 
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)
         return self.extra[position] if position < len(self.extra) and self.extra[position] < stop else None
+
+
+def nearest(hits: list[Hit | None]) -> Hit | None:
+    found = None
+    for hit in hits:
+        found = found if hit is None else closer(found, hit)
+    return found

@@ -16,6 +16,9 @@ class Work:
     def __init__(self, steps: int = STEPS) -> None:
         self.left = steps
 
+    def give_back(self, steps: int) -> None:
+        self.left += steps
+
     def spend(self, steps: int = 1) -> None:
         self.left -= steps
         if self.left < 0:

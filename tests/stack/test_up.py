@@ -12,7 +12,8 @@ import pytest
 from stack.directory import clean_up_after_the_dead
 from stack.errors import StackError
 from stack.processes import wait_until
-from stack.up import watch
+from stack.services import Ground, Service
+from stack.up import RESTARTS_A_MINUTE, watch
 from tests.stack.sight import nothing_knows, processes_that_know
 
 UP_SECONDS = 60
@@ -85,3 +86,29 @@ def test_a_part_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) ->
 
     with pytest.raises(StackError, match=r"consumer ended unexpectedly; stopping the rest\.(.|\n)*\| out of memory"):
         watch({"Postgres": fine, "consumer": ended})
+
+
+class Fragile(Service):
+    """Ends as soon as it is started."""
+
+    starts = 0
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def alive(self) -> bool:
+        return False
+
+    def stop(self, first: signal.Signals = signal.SIGTERM) -> int | None:
+        return -9
+
+
+def test_a_service_that_ends_is_started_again_unless_it_keeps_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("stack.up.WATCH_SECONDS", 0.0)
+    fragile = Fragile(Ground("postgresql://", "amqp://", tmp_path, tmp_path), "consumer")
+    with pytest.raises(StackError, match="consumer ended unexpectedly"):
+        watch({"consumer": fragile})
+    assert fragile.starts == RESTARTS_A_MINUTE
+    assert "consumer ended with exit code -9; starting it again" in capsys.readouterr().out

@@ -304,3 +304,28 @@ async def test_cancelled_and_timed_out_calls_do_not_wear_the_pool_out() -> None:
         await asyncio.gather(*(churn(number) for number in range(40)))
         results = await asyncio.gather(*(caller.call(a_request(receiver.url)) for _ in range(50)))
     assert {type(result) for result in results} == {Answered}
+
+
+async def _answer_and_keep(lines: list[bytes], answer: bytes, reader: asyncio.StreamReader, writer: Any) -> None:
+    while (line := await reader.readline()).strip():
+        lines.append(line.strip())
+    writer.write(answer)
+    await writer.drain()
+
+
+async def test_a_reason_phrase_in_another_alphabet_is_no_failure() -> None:
+    answer = b"HTTP/1.1 200 Accept\xe9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
+        assert await call(url) == Answered(200, None, b"")
+
+
+async def test_the_address_and_the_header_names_go_out_as_they_were_written() -> None:
+    lines: list[bytes] = []
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    async with a_raw_server(lambda reader, writer: _answer_and_keep(lines, answer, reader, writer)) as url:
+        await call(f"{url}/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa")
+    assert lines[0] == b"POST /hook/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa HTTP/1.1"
+    assert b"X-Idempotency-Key: k" in lines
+    assert b"Accept-Encoding: identity" in lines
+    assert sum(line.lower().startswith(b"content-length:") for line in lines) == 1
+    assert sum(line.lower().startswith(b"host:") for line in lines) == 1

@@ -96,6 +96,16 @@ async def test_a_host_gets_no_more_than_its_share_of_slots(site: Site, app: Appl
     assert receiver.most_at_once == 4
 
 
+async def test_a_long_queue_of_one_host_flows_without_waiting_for_a_poll(
+    site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slots that are freed while a claim is under way must be seen, though the claim could not count on them."""
+    monkeypatch.setattr("delivery.dispatching.POLL_SECONDS", 3600.0)
+    async with a_receiver() as receiver, running_delivery(site, max_in_flight_per_host=4):
+        await publish_due(app, *(a_due(f"job-{number}", receiver.url) for number in range(300)))
+        await all_end(database, 300)
+
+
 async def test_all_hosts_together_get_no_more_than_all_slots(site: Site, app: Application, database: Any) -> None:
     gate = Gate()
     async with AsyncExitStack() as stack:

@@ -110,3 +110,18 @@ def test_another_type_and_a_broken_property_are_named() -> None:
     assert read_due(received(body, unreadable="timestamp: year out of range")) == Unreadable(
         ("timestamp: year out of range",)
     )
+
+
+@pytest.mark.parametrize("field", ["due_at", "fired_at"])
+@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "2200-01-01T00:00:00Z"])
+def test_an_instant_out_of_range_is_unreadable(field: str, instant: str) -> None:
+    event = {**a_due("tea", "https://example.com/"), field: instant}
+    unreadable = read_due(received(json.dumps(event).encode()))
+    assert isinstance(unreadable, Unreadable)
+    assert unreadable.errors[0].startswith(f"{field}:")
+
+
+@pytest.mark.parametrize("depth", [980, 1000, 1023, 5000])
+def test_a_payload_nested_too_deep_is_unreadable(depth: int) -> None:
+    body = json.dumps(a_due("tea", "https://example.com/", payload="HERE")).replace('"HERE"', "[" * depth + "]" * depth)
+    assert isinstance(read_due(received(body.encode())), Unreadable)
