@@ -141,7 +141,7 @@ async def _application(amqp_url: str, journal: Journal) -> AsyncIterator[Applica
             return
         journal.events.setdefault(event["id"], []).append(event)
         late = (now - datetime.fromisoformat(event["due_at"])).total_seconds() * 1000
-        number = f" for the {event['sequence']}. time" if event["id"] == RECURRING else ""
+        number = f", number {event['sequence']}" if event["id"] == RECURRING else ""
         journal.note(event["id"], "producer", f"rings{number}, {late:.0f} ms after {_clock(event['due_at'])}")
 
     async with await aio_pika.connect(amqp_url, timeout=10) as connection, connection.channel() as channel:
