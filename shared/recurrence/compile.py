@@ -67,7 +67,8 @@ def interval_rule(spec: RuleSpec, seconds: int) -> Rule:
 def cron_rule(spec: RuleSpec, source: str) -> Rule:
     start = start_from_text(spec.start_at, spec.timezone)
     cron = read_cron(source)
-    grid = PeriodGrid(Months(cron.days_of_month), start.wall // DAY, 1)
+    # From the day before: a clock put back right after the start may show it again.
+    grid = PeriodGrid(Months(cron.days_of_month), start.wall // DAY - 1, 1)
     pattern = TimesOnDays(DaysOfPeriods(grid), cron.times)
     clock = clock_for(spec, start, short=cron.shorter_than_a_day())
     return CalendarRule("cron", (Series(pattern, clock, start.at),))
@@ -103,7 +104,8 @@ def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
 def pattern_of(parts: RuleParts, start: Start) -> Pattern:
     start_day, start_second = divmod(start.wall, DAY)
     if parts.freq in UNITS:
-        return Ticks(parts, EveryDays(parts.days, start_day), start.at)
+        # From the day before: a clock put back right after the start may show it again. The ticks begin at the start.
+        return Ticks(parts, EveryDays(parts.days, start_day - 1), start.at)
     times = times_of_day(parts, start_second)
     if parts.freq == "DAILY":
         return TimesOnDays(EveryDays(parts.days, start_day, parts.interval), at_positions(times, parts.positions))

@@ -322,3 +322,11 @@ def test_one_wall_time_becomes_an_instant(zone: str, local: str, gap: Any, fold:
 def test_a_wall_time_at_the_end_of_the_calendar_is_refused() -> None:
     with pytest.raises(BadRule, match="beyond the calendar"):
         resolve_local(datetime.fromisoformat("9999-12-31T23:00:00"), ZoneInfo(NEW_YORK))
+
+
+@pytest.mark.parametrize("rule", [{"rrule": "FREQ=MINUTELY"}, {"cron": "* * * * *"}])
+def test_a_clock_put_back_over_midnight_right_after_the_start_loses_nothing(rule: dict[str, str]) -> None:
+    """St. John's, 29 October 2006: at one minute past midnight the clock went back to 23:01 of the day before."""
+    start = "2006-10-29T00:00:00"
+    found = rings(5, start_at=start, timezone="America/St_Johns", **rule)
+    assert found == [f"2006-10-29 02:{minute}" for minute in range(30, 35)]
