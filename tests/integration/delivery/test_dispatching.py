@@ -165,7 +165,7 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_found_again(
         "max_in_flight_per_host": 1,
         "breaker_failures": 3,
         "breaker_first_pause_seconds": 0.3,
-        "breaker_longest_pause_seconds": 0.6,
+        "breaker_longest_pause_seconds": 5.0,
         "retry_base_seconds": 60,
     }
     with structlog.testing.capture_logs() as logs:
@@ -181,8 +181,8 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_found_again(
 
             statuses["now"] = 200
             await eventually(lambda: _logged(logs, "breaker_closed"))
-            # The rest is delivered at once; those that failed wait for their own retry.
-            await all_end(database, 1 + 40 - await _waiting_for_retry(database))
+            # The rest is delivered at once; those that failed wait for their own retry, which chance may have put soon.
+            await eventually(lambda: _none_untouched(database))
     [opened] = [log for log in logs if log["event"] == "breaker_opened"]
     assert (opened["host"], opened["failures"]) == (failing.host, 3)
     assert len([log for log in logs if log["event"] == "breaker_closed"]) == 1
@@ -192,8 +192,8 @@ async def _logged(logs: Any, event: str) -> bool:
     return any(log["event"] == event for log in logs)
 
 
-async def _waiting_for_retry(database: Any) -> int:
-    return int(await database.fetchval("select count(*) from deliveries where retry_count > 0 and finished_at is null"))
+async def _none_untouched(database: Any) -> bool:
+    return bool(await database.fetchval("select count(*) from deliveries where status = 'PENDING'") == 0)
 
 
 async def test_a_lease_lost_to_another_worker_records_nothing(site: Site, app: Application, database: Any) -> None:
