@@ -4,7 +4,7 @@ PY := .venv/bin/python
 # What runs servers is told when make itself is killed, and ends them.
 RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
-COMPILE := $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
 	--python-version 3.11 pyproject.toml
 CODE := $(wildcard consumer producer delivery shared stack examples bench grafana tests)
 
