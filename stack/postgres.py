@@ -8,12 +8,12 @@ import secrets
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StartError
+from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.unprivileged import Quarters, find_quarters
@@ -31,7 +31,7 @@ SIGNALS: Mapping[ShutdownMode, signal.Signals] = {
 }
 
 
-class Postgres:
+class Postgres(Lifetime):
     """`with Postgres(directory) as postgres:` runs one in `directory/postgres`."""
 
     def __init__(
@@ -105,19 +105,6 @@ class Postgres:
             self._claim.release()
             self._claim = None
             self._quarters = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _create_cluster(self, quarters: Quarters) -> None:
         password_file = _hand_over(self._password, quarters, "password")

@@ -6,14 +6,14 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ruamel.yaml import YAML
 
 from stack import processes
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StackError, StartError
+from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.rabbitmq import RabbitMQ
@@ -29,7 +29,7 @@ def installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-class Prometheus:
+class Prometheus(Lifetime):
     """`with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
 
     `targets` are addresses (host:port) for each job of `prometheus/prometheus.yml`."""
@@ -93,19 +93,6 @@ class Prometheus:
             self._claim.empty()
             self._claim.release()
             self._claim = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def scrape_targets(rabbitmq: RabbitMQ, services: Mapping[str, Service]) -> dict[str, list[str]]:

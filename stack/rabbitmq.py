@@ -8,12 +8,11 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StackError, StartError
+from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.rabbitmq_node import write_node
@@ -28,7 +27,7 @@ PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 PROTOCOL_HEADER, GREETING = b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"
 
 
-class RabbitMQ:
+class RabbitMQ(Lifetime):
     """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`.
 
     `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer. The
@@ -137,19 +136,6 @@ class RabbitMQ:
             self._claim.release()
             self._claim = None
             self._environment = None
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _first_boot(self, claimed: Claim) -> None:
         """Find ports, write the node's files, start its port mapper and the node itself."""
