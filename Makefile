@@ -46,7 +46,7 @@ types: setup
 	@echo "== types"
 	@.venv/bin/mypy $(CODE)
 
-dashboards: setup ## write Grafana's dashboards anew after a change in grafana/pages.py
+dashboards: setup ## write Grafana's dashboards anew after a change in grafana/pages
 	@$(PY) -m grafana
 
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)

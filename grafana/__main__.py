@@ -1,4 +1,4 @@
-"""`python -m grafana` writes the dashboards that Grafana loads, from what `grafana/pages.py` says."""
+"""`python -m grafana` writes the dashboards that Grafana loads, from what `grafana/pages` says."""
 
 from pathlib import Path
 
