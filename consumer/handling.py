@@ -17,6 +17,7 @@ from consumer.store import apply_changes, database_now
 from shared.batches import together_or_one_by_one
 from shared.breath import Breath
 from shared.database import Pool
+from shared.fault_points import Point, reached
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
 from shared.logs import get_log
@@ -50,6 +51,7 @@ class BatchHandler:
         for message in messages:
             commands.append(_read(message, now, self.max_payload_bytes))
             await breath.take()  # a hostile rule may have taken tens of milliseconds
+        reached(Point.CONSUMER_RECEIVED)
         with self.metrics.store_seconds.time():
             return await together_or_one_by_one(
                 commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
@@ -57,9 +59,12 @@ class BatchHandler:
 
     async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
+        reached(Point.CONSUMER_COMMITTED)
         await self._park(messages, answers)
         await self._reply(messages, answers)
+        reached(Point.CONSUMER_ANSWERED)
         await inbox.acknowledge(messages)
+        reached(Point.CONSUMER_ACKNOWLEDGED)
         self._observe(messages, answers)
 
     async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
@@ -68,6 +73,7 @@ class BatchHandler:
         if changes:
             async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
                 jobs = await apply_changes(connection, list(changes.values()))
+                reached(Point.CONSUMER_APPLIED)
         return answer_all(commands, changes, jobs)
 
     async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:

@@ -15,6 +15,7 @@ from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.fault_points import Point, reached
 from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
@@ -110,6 +111,8 @@ class Announcer:
                     if verdict not in {Verdict.CONFIRMED, Verdict.UNKNOWN}
                 },
             )
+            if ended:
+                reached(Point.DELIVERY_ANNOUNCED)
         for one, verdict in judged:
             if verdict is Verdict.CONFIRMED:
                 self.metrics.announced.inc()

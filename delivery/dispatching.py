@@ -35,6 +35,7 @@ from delivery.store import Room, claim_oldest, claim_round, seconds_until_next
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Connection, Pool, describe
+from shared.fault_points import Point, reached
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.tracing import trace_headers
@@ -89,6 +90,8 @@ class Dispatcher:
                 self._claiming = True
                 claimed = await self.claim_once()
                 self._claiming = False
+                if claimed:
+                    reached(Point.DELIVERY_CLAIMED)
                 for delivery in claimed:
                     task = calls.create_task(self._deliver(delivery, claimed_at), name="call")
                     self._calls.add(task)
@@ -176,6 +179,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             self.recorder.submit(given_back(delivery))  # `run` waits until it is written
             raise
+        reached(Point.DELIVERY_CALLED)
         ended = time.monotonic()
         self._report(delivery, result, ended)
         attempt = Attempt(

@@ -12,6 +12,7 @@ from delivery.store import insert_new
 from shared.batches import together_or_one_by_one
 from shared.bell import Bell
 from shared.database import Pool
+from shared.fault_points import Point, reached
 from shared.inbox import Inbox, Received
 from shared.logs import get_log
 from shared.parking import park, parked_copy
@@ -49,6 +50,7 @@ class DueHandler:
 
     async def store(self, messages: list[Received]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
+        reached(Point.DELIVERY_RECEIVED)
         results = await together_or_one_by_one(
             [_read(message) for message in messages],
             self._store_together,
@@ -60,6 +62,7 @@ class DueHandler:
 
     async def settle(self, messages: list[Received], results: list[Result], inbox: Inbox) -> None:
         """After it returns, what could not be understood is parked, and all are acknowledged."""
+        reached(Point.DELIVERY_STORED)
         copies = [
             parked_copy(message, exchange=self.parking, errors=result.errors, parked_by="delivery")
             for message, result in zip(messages, results, strict=True)
@@ -67,6 +70,7 @@ class DueHandler:
         ]
         await park(self.publisher, copies, self.publish_timeout)
         await inbox.acknowledge(messages)
+        reached(Point.DELIVERY_ACKNOWLEDGED)
         self._observe(messages, results)
 
     async def _store_together(self, events: Sequence[NewDelivery | Unreadable]) -> list[Result]:

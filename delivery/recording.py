@@ -16,6 +16,7 @@ from shared.backoff import Backoff
 from shared.batches import together_or_one_by_one
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.fault_points import Point, reached
 from shared.lateness import Stage
 from shared.logs import get_log
 from shared.tracing import trace_headers
@@ -76,6 +77,7 @@ class Recorder:
 
     async def _write(self, results: Sequence[Recorded]) -> None:
         written = await together_or_one_by_one(results, self._write_together, _refused, self.metrics.split_batches.inc)
+        reached(Point.DELIVERY_RECORDED)
         if any(written):
             self.something_ended.ring()
         for result, kept in zip(results, written, strict=True):

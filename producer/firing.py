@@ -18,6 +18,7 @@ from producer.settling import Shot, settle_all
 from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
 from shared.breath import Breath
 from shared.database import Pool
+from shared.fault_points import Point, reached
 from shared.logs import get_log
 from shared.names import Names
 from shared.outgoing import Outgoing, Verdict
@@ -73,13 +74,17 @@ class Firer:
                 self.lane_metrics.last_poll.set_to_current_time()
                 if claim is None:
                     return Idle(await seconds_until_next(connection, self.lane))
+                reached(Point.PRODUCER_CLAIMED)
                 full = len(claim.jobs) == self._batch
                 shots, messages = await self._aim(claim)
                 with self.lane_metrics.confirm.time():
                     verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
+                reached(Point.PRODUCER_PUBLISHED)
                 published_at = claim.now + timedelta(seconds=time.monotonic() - began)
                 await settle_jobs(connection, settle_all(shots, verdicts))
+                reached(Point.PRODUCER_SETTLED)
             self.lane_metrics.transaction.observe(time.monotonic() - began)
+        reached(Point.PRODUCER_COMMITTED)
         report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
         await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))

@@ -1,0 +1,44 @@
+"""The moments at which a crash would hurt most, by name. In production `reached` finds nobody listening and returns;
+the chaos tests start a service with a listener that kills or freezes the process there, and the simulation crashes a
+worker there. Each is passed once a batch, never once a message, except around a webhook call.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class Point(StrEnum):
+    CONSUMER_RECEIVED = "consumer: after receiving, before the transaction"
+    CONSUMER_APPLIED = "consumer: after the statement, before its commit"
+    CONSUMER_COMMITTED = "consumer: after the commit, before parking and answering"
+    CONSUMER_ANSWERED = "consumer: after parking and answering, before the ack"
+    CONSUMER_ACKNOWLEDGED = "consumer: after the ack"
+
+    PRODUCER_CLAIMED = "producer: after the claim, before the publish"
+    PRODUCER_PUBLISHED = "producer: after the publish, before the settling"
+    PRODUCER_SETTLED = "producer: after the settling, before its commit"
+    PRODUCER_COMMITTED = "producer: after the commit"
+
+    DELIVERY_RECEIVED = "delivery: after receiving, before the insert"
+    DELIVERY_STORED = "delivery: after the insert, before the ack"
+    DELIVERY_ACKNOWLEDGED = "delivery: after the ack"
+    DELIVERY_CLAIMED = "delivery: after the claim, before the call"
+    DELIVERY_CALLED = "delivery: after the call, before its record"
+    DELIVERY_RECORDED = "delivery: after the record, before the announcement"
+    DELIVERY_ANNOUNCED = "delivery: after the announcement, before its commit"
+
+
+Listener = Callable[[Point], None]
+
+_listener: Listener | None = None
+
+
+def listen(listener: Listener | None) -> None:
+    """For tests alone: None ends it."""
+    global _listener  # noqa: PLW0603 - one process, one listener
+    _listener = listener
+
+
+def reached(point: Point) -> None:
+    if _listener is not None:
+        _listener(point)
