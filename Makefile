@@ -8,7 +8,7 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
 	--python-version 3.11 pyproject.toml
 CODE := $(wildcard consumer producer delivery shared stack examples bench grafana tests)
 
-.PHONY: help setup prometheus demo up test lint types dashboards lock
+.PHONY: help setup prometheus extras demo up test lint types dashboards lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -17,8 +17,11 @@ help: ## what there is to run
 setup: ## install what is missing: the virtual environment, and RabbitMQ (done by every other target, too)
 	@sh stack/setup.sh
 
-prometheus: ## install Prometheus, too: the tests need it, and `make up` starts it where it is installed
+prometheus: ## install Prometheus, too: `make up` starts it where it is installed
 	@sh stack/setup.sh prometheus
+
+extras:
+	@sh stack/setup.sh prometheus faketime node
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
@@ -26,7 +29,7 @@ demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
 
-test: prometheus lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
+test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
 	@echo "== tests"
 	@$(RUN) -m pytest $(ARGS)
 

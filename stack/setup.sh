@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
-# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by its name, Prometheus. Says what it does, does
-# nothing twice, and starts nothing.
+# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime and node. Says
+# what it does, does nothing twice, and starts nothing.
 #
+# usage: setup.sh [prometheus] [faketime] [node]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -104,9 +105,20 @@ fi
 if ! [ -x "$RABBITMQ" ]; then
     MISSING="${MISSING:+$MISSING }rabbitmq-server"
 fi
-if [ "${1:-}" = prometheus ] && ! { command -v prometheus && command -v promtool; } >/dev/null; then
-    MISSING="${MISSING:+$MISSING }prometheus"
-fi
+for EXTRA in "$@"; do
+    case $EXTRA in
+    prometheus) COMMANDS="prometheus promtool" DEBIAN="prometheus" ;;
+    faketime) COMMANDS="faketime" DEBIAN="faketime" ;;
+    node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
+    *) fail "there is no extra called $EXTRA" ;;
+    esac
+    for COMMAND in $COMMANDS; do
+        if ! command -v "$COMMAND" >/dev/null; then
+            MISSING="${MISSING:+$MISSING }$DEBIAN"
+            break
+        fi
+    done
+done
 
 if [ -n "$MISSING" ]; then
     # shellcheck disable=SC2086
