@@ -17,7 +17,7 @@ from shared.recurrence import Occurrence, Rule, RuleSpec, compile_rule
 BURST = 20
 
 
-class DueJob(msgspec.Struct, frozen=True):
+class DueJob(msgspec.Struct, frozen=True, gc=False):
     """A claimed row: locked until the transaction ends. (A struct: there are thousands a second.)"""
 
     id: str
@@ -34,7 +34,7 @@ class DueJob(msgspec.Struct, frozen=True):
     traceparent: str | None = None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more."""
 
     ringing: tuple[Occurrence, ...]

@@ -14,7 +14,7 @@ FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """What an UPDATE writes."""
 
     id: str
@@ -27,7 +27,7 @@ class Settled(msgspec.Struct, frozen=True):
     pause: timedelta | None
 
 
-class Shot(msgspec.Struct, frozen=True):
+class Shot(msgspec.Struct, frozen=True, gc=False):
     """One job of a claim, with its place among the claim's messages."""
 
     job: DueJob

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """A struct and not a dataclass: there is one for each message, and a frozen dataclass takes five times as long."""
 
     exchange: str

@@ -27,7 +27,7 @@ WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
 
 
-class Occurrence(msgspec.Struct, frozen=True):
+class Occurrence(msgspec.Struct, frozen=True, gc=False):
     """One ring of a rule: its instant, in UTC, and its number, which is what COUNT counts.
 
     A rule without COUNT numbers its rings one by one as they are asked for. An RDATE does not count: it carries the
