@@ -61,6 +61,8 @@ def test_only_one_of_several_cancels_counts_as_the_one_that_did_it() -> None:
         (StoredJob(JobStatus.PENDING, 2, NOON, applied=True, created=False), 2, Outcome.RESCHEDULED, False),
         (StoredJob(JobStatus.PENDING, 2, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.PENDING, 3, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
+        (StoredJob(JobStatus.PAUSED, 2, NOON, applied=True, created=False), 2, Outcome.RESCHEDULED, False),
+        (StoredJob(JobStatus.PAUSED, 2, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.DONE, 2, None, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.DONE, 1, None, applied=False, created=False), 2, Outcome.REJECTED, True),
         (StoredJob(JobStatus.CANCELLED, 0, None, applied=False, created=False), 2, Outcome.CANCELLED, False),
