@@ -43,6 +43,7 @@ class Received:
     timestamp: datetime | None
     headers: dict[str, Any]
     unreadable: str | None
+    user_id: str | None = None  # checked by RabbitMQ: the user of the connection that published it
 
 
 class Inbox:
@@ -131,4 +132,5 @@ def _received(message: DeliveredMessage) -> Received:
         timestamp=properties.timestamp,
         headers=headers,
         unreadable=str(headers[UNREADABLE_HEADER]) if UNREADABLE_HEADER in headers else None,
+        user_id=properties.user_id or None,
     )

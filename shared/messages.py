@@ -245,6 +245,7 @@ class _DeliveryEnded(BaseModel):
     id: str
     topic: str
     sequence: int
+    trigger_id: str | None = Field(default=None, description="absent unless a ScheduleTrigger asked for the firing")
     due_at: datetime
     idempotency_key: str
     status: Literal["COMPLETED", "FAILED"]
