@@ -6,7 +6,7 @@ RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
 	--python-version 3.11 pyproject.toml
-CODE := $(wildcard consumer producer delivery shared stack examples bench grafana tests)
+CODE := $(wildcard cli consumer producer delivery shared stack examples bench grafana tests)
 
 .PHONY: help setup prometheus extras demo up test lint types dashboards lock
 
