@@ -21,7 +21,7 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 	@sh stack/setup.sh prometheus
 
 extras:
-	@sh stack/setup.sh prometheus faketime node
+	@sh stack/setup.sh prometheus faketime node postgresql
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo

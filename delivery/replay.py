@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
+from pydantic import Field
 from pydantic_settings import BaseSettings
 
 from delivery.store_ended import FailedDelivery, Wanted, replay, select_failed
@@ -25,7 +26,7 @@ COLUMNS = ("delivery", "job", "topic", "due", "failed", "attempts", "reason", "h
 
 
 class ReplaySettings(BaseSettings):
-    database_url: PostgresUrl
+    database_url: PostgresUrl = Field(repr=False)
 
 
 def _instant(text: str) -> datetime:

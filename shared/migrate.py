@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 import asyncpg
+from pydantic import Field
 from pydantic_settings import BaseSettings
 
 from shared.settings import PostgresUrl, load_settings
@@ -24,7 +25,7 @@ create table if not exists duebell_migrations (
 
 
 class _MigrateSettings(BaseSettings):
-    database_url: PostgresUrl
+    database_url: PostgresUrl = Field(repr=False)
 
 
 def _migrations() -> list[tuple[int, str, str]]:
