@@ -13,7 +13,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 def _a_postgres_url(text: str) -> str:
     """With what goes without saying: it leads to a server that takes writes, and a root certificate counts."""
-    parts = _a_url(text, {"postgresql", "postgres"}, "postgresql://user:password@host:5432/database", hosts=100)
+    example = "postgresql://user:password@host:5432/database"
+    parts = _a_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
     given = dict(parse_qsl(parts.query))
     # Of several hosts (`host1:5432,host2:5432`) the one that takes writes: no standby, nor what was demoted to one.
     implied = {"target_session_attrs": "read-write"}
@@ -29,17 +30,21 @@ def _an_amqp_url(text: str) -> str:
     return text
 
 
-def _a_url(text: str, schemes: set[str], example: str, hosts: int = 1) -> SplitResult:
+def _a_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = False) -> SplitResult:
     try:
         parts = urlsplit(text)
-        for host in parts.netloc.rpartition("@")[2].split(",", hosts - 1):
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        for host in hosts:
             _ = urlsplit(f"//{host}").port  # raises if it is not a number
         parse_qsl(parts.query, strict_parsing=bool(parts.query))
     except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in schemes or parts.fragment:
-        # The value itself is not repeated: it may hold a password.
+        parts, hosts = urlsplit(""), []
+    # The value itself is not repeated: it may hold a password.
+    if parts.scheme not in schemes or parts.fragment or (len(hosts) > 1 and not (several_hosts and all(hosts))):
         raise ValueError(f"is not an address such as {example}")
+    if parts.netloc.count("@") > 1:
+        # Libraries disagree on where the password ends, and might ask the name service for half of it.
+        raise ValueError("has more than one @: write one in a password as %40")
     return parts
 
 

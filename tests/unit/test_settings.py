@@ -43,6 +43,8 @@ def test_several_servers_of_a_database_may_be_named() -> None:
         "postgresql://u:hun?ter2@host/d",
         "postgresql://u:hun#ter2@host/d",
         "postgresql://u:hun/ter2@host/d",
+        "postgresql://u:hun@ter2@host/d",
+        "postgresql://u:hunter2@db1,/d",
         "postgresql://u:hunter2@host:x/d",
         "postgresql://u:hunter2@db1:1,db2:x/d",
         "postgresql://u:hunter2@host/d?sslmode",
