@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -31,15 +31,15 @@ BROKER_TROUBLE = (AMQPError, OSError, TimeoutError, asyncio.CancelledError)
 
 
 class _Environment(BaseSettings):
-    database_url: PostgresUrl | None = None
-    amqp_url: AmqpUrl | None = None
+    database_url: PostgresUrl | None = Field(default=None, repr=False)
+    amqp_url: AmqpUrl | None = Field(default=None, repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    database_url: str | None
-    amqp_url: str | None
+    database_url: str | None = field(repr=False)
+    amqp_url: str | None = field(repr=False)
     names: Names
 
     @classmethod
@@ -72,11 +72,11 @@ class Ground:
                 self.database_url,
                 timeout=CONNECT_TIMEOUT,
                 command_timeout=STATEMENT_TIMEOUT,
-                server_settings={
-                    "application_name": "duebell-cli",
-                    "default_transaction_read_only": "off" if writes else "on",
-                },
+                server_settings={"application_name": "duebell-cli"},
             )
+            if not writes:
+                # Not by server_settings: the address asks for a session that takes writes, and would find none.
+                await connection.execute("set default_transaction_read_only = on")
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise Unreachable(f"cannot reach the database at DATABASE_URL: {describe(error)}") from None
         try:
