@@ -34,7 +34,8 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 	@$(RUN) -m pytest $(ARGS)
 
 chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
-	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(FAULTS),--faults $(FAULTS))
 
 lint: setup
 	@echo "== lint"

@@ -5,6 +5,7 @@ at the end, and, if a promise was broken, which, with the history of the job. Ex
 import argparse
 import asyncio
 import logging
+import os
 import random
 import sys
 import warnings
@@ -15,27 +16,27 @@ from stack.errors import StackError
 from stack.up import stop_on_signals
 from tests.chaos.accounting import account, as_table
 from tests.chaos.checking import check
+from tests.chaos.faults import Fault
 from tests.chaos.ledger import Ledger
 from tests.chaos.progress import progress
 from tests.chaos.run import run
-from tests.chaos.script import full_matrix, write_script
+from tests.chaos.script import MIXED, MIXED_SECONDS, full_matrix, write_script
 from tests.chaos.timeline import explain
-
-TABLE = STACK / "chaos.md"
 
 
 def main() -> int:
     options = _parse()
     _hush()
     stop_on_signals()
-    seconds = options.minutes * 60
-    script = write_script(options.seed, seconds, full_matrix(seconds))
-    print(f"Chaos: {len(script)} faults in {options.minutes:g} minutes, seed {options.seed}.", flush=True)
+    seconds = MIXED_SECONDS if options.mixed else options.minutes * 60
+    wanted = MIXED if options.mixed else full_matrix(seconds)
+    script = write_script(options.seed, seconds, {fault: wanted[fault] for fault in options.faults})
+    print(f"Chaos: {len(script)} faults in {seconds / 60:.1f} minutes or longer, seed {options.seed}.", flush=True)
     try:
         with run_directory("chaos") as directory:
             with progress(len(script)) as show:
                 ledger = asyncio.run(run(directory, options.seed, script, show))
-            return _verdict(ledger, options.seed, directory / LOGS)
+            return _verdict(ledger, options, directory / LOGS)
     except StackError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 1
@@ -44,10 +45,10 @@ def main() -> int:
         return 130
 
 
-def _verdict(ledger: Ledger, seed: int, logs: Path) -> int:
+def _verdict(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
     table = as_table(account(ledger))
-    summary = _summary(ledger, seed)
-    TABLE.write_text(f"{summary}\n\n{table}\n")
+    summary = _summary(ledger, options.seed)
+    options.table.write_text(f"{summary}\n\n{table}\n")
     print(f"\n{summary}\n\n{table}\n")
     violations = check(ledger)
     missed = [struck for struck in ledger.struck if struck.missed]
@@ -57,9 +58,9 @@ def _verdict(ledger: Ledger, seed: int, logs: Path) -> int:
         print(explain(ledger, violations))
     if violations or missed:
         print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen. The logs are in {logs}.")
-        print(f"To repeat the script: make chaos SEED={seed}, with the same MINUTES.")
+        print(f"To repeat the script: {_again(options)}")
         return 1
-    print(f"All promises kept. The table is in {TABLE.relative_to(STACK.parent)}, too.")
+    print(f"All promises kept. The table is in {os.path.relpath(options.table)}, too.")
     return 0
 
 
@@ -75,6 +76,13 @@ def _summary(ledger: Ledger, seed: int) -> str:
     )
 
 
+def _again(options: argparse.Namespace) -> str:
+    if options.mixed:
+        return f".venv/bin/python -m tests.chaos --mixed --seed {options.seed}"
+    faults = "" if options.faults == tuple(Fault) else f" FAULTS={','.join(fault.name for fault in options.faults)}"
+    return f"make chaos MINUTES={options.minutes:g} SEED={options.seed}{faults}"
+
+
 def _hush() -> None:
     """The libraries' word on lost connections, of which there will be many."""
     for name in ("aio_pika", "aiormq"):
@@ -86,10 +94,17 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--faults", type=_faults, default=tuple(Fault), help=f"some of {', '.join(Fault.__members__)}")
+    parser.add_argument("--mixed", action="store_true", help="the short run that is part of make test")
+    parser.add_argument("--table", type=Path, default=STACK / "chaos.md", help="where the table goes, too")
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     return options
+
+
+def _faults(names: str) -> tuple[Fault, ...]:
+    return tuple(Fault[name] for name in names.split(","))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,10 @@ _LASTS = {
 ROUND = dict.fromkeys(Fault, 1) | {Fault.KILL: 10, Fault.TERM: 2, Fault.FREEZE: 2}
 ROUND_SECONDS = 150
 
+# The short run that is part of `make test`: with its points, at least twenty kills of each service.
+MIXED = dict.fromkeys(Fault, 1) | {Fault.KILL: 16, Fault.CLOCK_BEHIND: 0}
+MIXED_SECONDS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Strike:

@@ -14,7 +14,7 @@ from tests.chaos.script import Strike
 
 AT_WORK_SECONDS = 20.0
 # A point is reached as soon as there is work of its kind, but a store may be away or the machine busy.
-REACH_SECONDS = 60.0
+REACH_SECONDS = 90.0
 NOTICE_SECONDS = 15.0
 LOOK_SECONDS = 0.05
 

@@ -6,7 +6,7 @@ import pytest
 
 from shared.fault_points import Point
 from tests.chaos.faults import BROKER, POSTGRES, SERVICES, Fault, targets_of, track_of
-from tests.chaos.script import ROUND_SECONDS, full_matrix, write_script
+from tests.chaos.script import MIXED, MIXED_SECONDS, ROUND_SECONDS, full_matrix, write_script
 
 
 def test_the_same_seed_gives_the_same_script() -> None:
@@ -40,6 +40,13 @@ def test_longer_runs_strike_more_often() -> None:
 def test_a_fault_that_is_not_wanted_does_not_strike() -> None:
     script = write_script(3, 60, {Fault.KILL: 5})
     assert Counter(strike.target for strike in script) == dict.fromkeys(SERVICES, 5)
+
+
+def test_the_mixed_run_kills_each_service_twenty_times_and_strikes_at_every_point() -> None:
+    script = write_script(3, MIXED_SECONDS, MIXED)
+    kills = [strike for strike in script if strike.fault in {Fault.KILL, Fault.KILL_AT_POINT}]
+    assert min(Counter(strike.track for strike in kills).values()) >= 20
+    assert {strike.target for strike in kills} == {*SERVICES, *Point}
 
 
 def test_every_target_has_its_track() -> None:
