@@ -11,6 +11,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import msgspec
+
 from stack.directory import LOGS, STACK, run_directory
 from stack.errors import StackError
 from stack.up import stop_on_signals
@@ -48,6 +50,7 @@ def main() -> int:
 def _verdict(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
     table = as_table(account(ledger))
     summary = _summary(ledger, options.seed)
+    (logs / "ledger.json").write_bytes(msgspec.json.encode(ledger))
     options.table.write_text(f"{summary}\n\n{table}\n")
     print(f"\n{summary}\n\n{table}\n")
     violations = check(ledger)
@@ -57,7 +60,8 @@ def _verdict(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
     if violations:
         print(explain(ledger, violations))
     if violations or missed:
-        print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen. The logs are in {logs}.")
+        print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen.")
+        print(f"The logs, and the ledger of all that was seen, are in {logs}.")
         print(f"To repeat the script: {_again(options)}")
         return 1
     print(f"All promises kept. The table is in {os.path.relpath(options.table)}, too.")
@@ -104,6 +108,8 @@ def _parse() -> argparse.Namespace:
 
 
 def _faults(names: str) -> tuple[Fault, ...]:
+    if unknown := set(names.split(",")) - set(Fault.__members__):
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
     return tuple(Fault[name] for name in names.split(","))
 
 

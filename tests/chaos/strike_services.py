@@ -44,7 +44,7 @@ async def strike_service(scene: Scene, strike: Strike) -> str:
             case Fault.CLOCK_AHEAD | Fault.CLOCK_BEHIND:
                 await _shift_clock(replica, strike)
             case _:
-                return await _outsleep_lease(replica, strike)
+                return await _outsleep_lease(scene, replica, strike)
         replica.start()
     return ""
 
@@ -85,8 +85,9 @@ async def _shift_clock(replica: Replica, strike: Strike) -> None:
     await replica.kill()
 
 
-async def _outsleep_lease(replica: Replica, strike: Strike) -> str:
+async def _outsleep_lease(scene: Scene, replica: Replica, strike: Strike) -> str:
     """Freezes itself after a call, before its record; meanwhile the lease ends and the other replica calls."""
+    [other] = [one for one in scene.replicas[strike.track] if one is not replica]
     before = replica.said("lease_lost")
     await replica.kill()
     replica.start(Trap(Point.DELIVERY_CALLED, strike.nth, signal.SIGSTOP))
@@ -94,6 +95,7 @@ async def _outsleep_lease(replica: Replica, strike: Strike) -> str:
         await replica.kill()
         replica.start()
         raise Missed("it never called anybody")
+    await _wait(other.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.seconds)
     replica.send(signal.SIGCONT)
     fenced = await _wait(lambda: replica.said("lease_lost") > before, NOTICE_SECONDS)
