@@ -107,8 +107,9 @@ def _parts(text: str) -> tuple[URL, str, int]:
     """As the HTTP client will read it: no other reading matters."""
     try:
         url = URL(text)
-    except InvalidURL as error:
-        raise ValueError(str(error)) from None
+    except InvalidURL:
+        # Without its own words: they quote what it stumbled over, which may be a password.
+        raise ValueError("cannot be read") from None
     port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
     host = url.raw_host.decode().lower().rstrip(".")
     if url.scheme not in DEFAULT_PORTS or not host or url.userinfo or not 0 < port < 65536:

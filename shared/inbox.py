@@ -5,7 +5,7 @@ be dropped before anybody sees it, and a later `multiple` ack would acknowledge 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -103,6 +103,12 @@ class Inbox:
         """All of it with one frame. Batches are acknowledged in the order in which they were handed out."""
         with lost_connections_as_errors():
             await self._channel.basic_ack(batch[-1].tag, multiple=True)
+
+    async def acknowledge_only(self, messages: Sequence[Received]) -> None:
+        """These, and none of those that were handed out before them."""
+        with lost_connections_as_errors():
+            for message in messages:
+                await self._channel.basic_ack(message.tag)
 
 
 def _received(message: DeliveredMessage) -> Received:
