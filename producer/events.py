@@ -22,7 +22,7 @@ _format_fired_at = lru_cache(maxsize=16)(format_instant)
 
 def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> Outgoing:
     due_at = format_instant(occurrence.at)
-    key = idempotency_key(job.id, due_at, job.topic)
+    key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)
     content: dict[str, object] = {
         "id": job.id,
         "topic": job.topic,
@@ -33,6 +33,8 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         # Fragments go in as they are, byte for byte.
         "payload": orjson.Fragment(job.payload if job.payload is not None else "null"),
     }
+    if job.trigger_id is not None:
+        content["trigger_id"] = job.trigger_id
     if job.webhook is not None:
         content["webhook"] = orjson.Fragment(job.webhook)
     return Outgoing(

@@ -32,6 +32,7 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
     sequence: int
     refusals: int
     traceparent: str | None = None
+    trigger_id: str | None = None  # a firing outside the rule, with a row and a sequence of its own
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):

@@ -4,12 +4,10 @@
 transaction now() stands still, so a claim and the look ahead after it speak of the same moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-
-import asyncpg
 
 from producer.planning import DueJob
 from producer.settling import Settled
@@ -26,7 +24,7 @@ FRESH_SECONDS = 30
 
 _CLAIMED = """
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, traceparent, coalesce($1::timestamptz, now()) as now
+       refusals, traceparent, null as trigger_id, coalesce($1::timestamptz, now()) as now
   from jobs
  where status = 'pending'"""
 
@@ -69,14 +67,16 @@ class Lane:
     name: str
     claim_sql: str
     look_ahead_sql: str | None  # None: nothing of it comes due by itself
+    settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
 
 
-FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE)
-BACKLOG = Lane("backlog", CLAIM_BACKLOG, None)  # what is late already was due before
-REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY)
-
-
+# Looked up, not made: there are as many as there are jobs, and few of a kind.
 _MISFIRES = {misfire.value: misfire for misfire in Misfire}
+
+
+@lru_cache(maxsize=256)
+def _seconds(seconds: int) -> timedelta:
+    return timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +90,26 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetim
     rows = await connection.fetch(lane.claim_sql, now, limit)
     if not rows:
         return None
-    return Claim(rows[0]["now"], [_due_job(row) for row in rows])
-
-
-@lru_cache(maxsize=256)
-def _seconds(seconds: int) -> timedelta:
-    return timedelta(seconds=seconds)
-
-
-def _due_job(row: asyncpg.Record) -> DueJob:
-    # All at once, in the order of _CLAIMED: asking for each by its name takes longer than all the rest.
-    (
-        job_id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at,
-        sequence, refusals, traceparent, _,
-    ) = row  # fmt: skip
-    return DueJob(
-        id=job_id,
-        version=version,
-        topic=topic,
-        payload=payload,
-        webhook=webhook,
-        rule=rule,
-        occurrence=Occurrence(next_run_at, rule_index),
-        misfire=_MISFIRES[misfire],
-        misfire_grace=_seconds(misfire_grace_seconds),
-        sequence=sequence,
-        refusals=refusals,
-        traceparent=traceparent,
+    return Claim(
+        rows[0]["now"],
+        [
+            DueJob(
+                id=row["id"],
+                version=row["version"],
+                topic=row["topic"],
+                payload=row["payload"],
+                webhook=row["webhook"],
+                rule=row["rule"],
+                occurrence=Occurrence(row["next_run_at"], row["rule_index"]),
+                misfire=_MISFIRES[row["misfire"]],
+                misfire_grace=_seconds(row["misfire_grace_seconds"]),
+                sequence=row["sequence"],
+                refusals=row["refusals"],
+                traceparent=row["traceparent"],
+                trigger_id=row["trigger_id"],
+            )
+            for row in rows
+        ],
     )
 
 
@@ -158,6 +151,11 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
         for s in settled
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
+
+
+FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE, settle_jobs)
+BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs)  # what is late already was due before
+REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs)
 
 
 async def seconds_until_next(connection: Connection, lane: Lane) -> float | None:
