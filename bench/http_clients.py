@@ -80,7 +80,7 @@ CLIENTS = {
     "aiohttp alone": aiohttp_alone,
 }
 # The one that delivery uses.
-CHOSEN = httpx_on_aiohttp
+CHOSEN = aiohttp_alone
 
 
 async def measure(call: Call, connections: int, seconds: float) -> float:

@@ -186,7 +186,7 @@ class Dispatcher:
             delivery.retry_count, delivery.max_retries, started_at + timedelta(seconds=ended - started), self.chance()
         )
         outcome = decide(result, attempt, self.retry_policy)
-        self.metrics.attempts.labels(result_label(result)).inc()
+        self.metrics.attempts(result_label(result)).inc()
         self.metrics.seconds.observe(ended - started)
         row = recorded(delivery, result, outcome, started_at, timedelta(seconds=ended - started))
         await asyncio.shield(self.recorder.submit(row))
