@@ -33,8 +33,8 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 	@echo "== tests"
 	@$(RUN) -m pytest $(ARGS)
 
-bench: setup ## how fast it is, beside its ceilings (ONLY=firing,ingest to choose, FULL=1 with five million rows)
-	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(ARGS)
+bench: setup ## how fast it is, beside its ceilings (ONLY=firing to choose, PEERS=1, FULL=1)
+	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(if $(PEERS),--peers) $(ARGS)
 
 chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
 	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \

@@ -1,5 +1,5 @@
 """`make bench`: runs the benchmarks on a stack of their own, shows each figure as it is found, prints one table and
-writes it to bench/results/ as JSON and as plots. `ONLY=firing,ingest` chooses.
+writes it to bench/results/ as JSON and as plots. `ONLY=firing,ingest` chooses, `PEERS=1` adds other schedulers.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.catalogue import BENCHMARKS
+from bench.catalogue import BENCHMARKS, ON_REQUEST
 from bench.figures import Figure
 from bench.plan import FULL, TINY, USUAL, Plan
 from bench.results import write_results
@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stop_on_signals()
     console = Console(highlight=False, soft_wrap=True)
     plan = TINY if options.tiny else FULL if options.full else USUAL
-    names = options.only.split(",") if options.only else list(BENCHMARKS)
+    names = options.only.split(",") if options.only else [name for name in BENCHMARKS if name not in ON_REQUEST]
+    names += [name for name in ON_REQUEST if options.peers and name not in names]
     try:
         with console.status("Starting Postgres and RabbitMQ …"), a_rig() as rig:
             figures = asyncio.run(_run(rig, names, plan, console))
@@ -60,6 +61,7 @@ async def _run(rig: Rig, names: Sequence[str], plan: Plan, console: Console) -> 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="How fast Duebell is, beside its ceilings.")
     parser.add_argument("--only", default="", help=f"some of {', '.join(BENCHMARKS)}, with commas")
+    parser.add_argument("--peers", action="store_true", help="other schedulers, too: they are installed into .stack")
     parser.add_argument("--full", action="store_true", help="with five million rows, which takes longer")
     parser.add_argument("--tiny", action="store_true", help="just to see that it works; the figures are worth nothing")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where JSON and plots go")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bench import delivering, firing, flat_cost, http_clients, ingest, punctuality, recurrence, scale_out
 from bench.figures import Figure
+from bench.peers import beside
 from bench.plan import Plan
 from bench.rig import Rig
 
@@ -24,4 +25,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "flat": Benchmark("The same work beside more and more jobs", flat_cost.run),
     "scale": Benchmark("Two of each, on the same stores", scale_out.run),
     "recurrence": Benchmark("What a step of a rule costs, by the rule's age", recurrence.run),
+    "peers": Benchmark("Other schedulers: due jobs, published and confirmed", beside.run),
 }
+# Needs a network.
+ON_REQUEST = ("peers",)

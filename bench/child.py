@@ -7,7 +7,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,8 +26,18 @@ class Result:
 
 
 async def run(module: str, *, program: str = sys.executable, **arguments: str | int) -> Result:
+    return await run_command([program, "-m", module], arguments)
+
+
+async def run_command(
+    command: Sequence[str], arguments: Mapping[str, str | int], environment: Mapping[str, str] | None = None
+) -> Result:
     process = await asyncio.create_subprocess_exec(
-        program, "-m", module, json.dumps(arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *command,
+        json.dumps(arguments),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         out, err = await asyncio.wait_for(process.communicate(), LONGEST_RUN)
@@ -36,7 +46,7 @@ async def run(module: str, *, program: str = sys.executable, **arguments: str | 
             process.kill()
             await process.wait()
     if process.returncode:
-        raise ChildFailed(f"{module} ended with {process.returncode}:\n{err.decode()[-2000:]}")
+        raise ChildFailed(f"{' '.join(command)} ended with {process.returncode}:\n{err.decode()[-2000:]}")
     return Result(**json.loads(out.splitlines()[-1]))
 
 

@@ -15,6 +15,7 @@ class Plan:
     backlog: int = 100_000  # that it drains meanwhile
     beside_pending: tuple[int, ...] = (10_000, 1_000_000)  # how many jobs wait while the flat cost is measured
     beside_done: int = 1_000_000  # how many have rung before, for its last measurement
+    peer_jobs: int = 5_000
     seconds: float = 2.0  # for what is measured by time, not by number
 
 
@@ -31,5 +32,6 @@ TINY = Plan(
     backlog=500,
     beside_pending=(100, 1000),
     beside_done=1000,
+    peer_jobs=100,
     seconds=0.1,
 )

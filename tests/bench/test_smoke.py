@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalogue import BENCHMARKS
+from bench.catalogue import BENCHMARKS, ON_REQUEST
 from bench.figures import Beside, Figure, Goal
 from bench.plan import TINY
 from bench.results import write_results
@@ -20,7 +20,7 @@ def rig() -> Iterator[Rig]:
         yield started
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in ON_REQUEST])
 async def test_a_benchmark_finds_figures(rig: Rig, name: str) -> None:
     figures = [figure async for figure in BENCHMARKS[name].run(rig, TINY)]
 
