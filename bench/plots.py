@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from bench.figures import Figure
 
 OURS, THEIRS, GOOD, BAD = "#2563eb", "#94a3b8", "#16a34a", "#dc2626"
+BY_THE_BAR: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
 
 
@@ -28,14 +29,12 @@ def plot_beside(figures: Sequence[Figure], path: Path) -> Path:
 def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: ANN401 - matplotlib's types are loose
     for place, figure in enumerate(reversed(figures)):
         panel.barh(place + 0.12, figure.value, height=0.42, color=OURS)
-        panel.annotate(_text(figure), (figure.value, place + 0.12), (4, 0), textcoords="offset points", va="center")
+        panel.annotate(_text(figure), (figure.value, place + 0.12), (4, 0), **BY_THE_BAR)
         if figure.beside:
             panel.barh(place - 0.25, figure.beside.value, height=0.26, color=THEIRS)
             place_of_text = (figure.beside.value, place - 0.25)
             text = f"{figure.beside.what}: {figure.beside.value:,.4g}"
-            panel.annotate(
-                text, place_of_text, (4, 0), textcoords="offset points", va="center", color="#475569", fontsize=8
-            )
+            panel.annotate(text, place_of_text, (4, 0), **BY_THE_BAR, color="#475569", fontsize=8)
     panel.set_yticks(range(len(figures)), [figure.what for figure in reversed(figures)])
     panel.set_xlabel(unit)
     panel.margins(x=0.35)
@@ -47,6 +46,26 @@ def _text(figure: Figure) -> str:
     return f"{value}  (ratio {figure.ratio:.2f})" if figure.ratio is not None else value
 
 
+def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
+    """Rate, and CPU time of the process: ours among the others'."""
+    ordered = sorted(figures, key=lambda figure: figure.value)
+    canvas = Canvas(figsize=(9, 0.9 + 0.42 * len(ordered)), layout="constrained")
+    rates, costs = canvas.subplots(1, 2, sharey=True)
+    for place, figure in enumerate(ordered):
+        colour = THEIRS if figure.beside else OURS
+        spent = figure.cost.cpu_ms_per_1000 / 1000 if figure.cost else 0.0
+        rates.barh(place, figure.value, height=0.6, color=colour)
+        rates.annotate(f"{figure.value:,.0f}", (figure.value, place), (4, 0), **BY_THE_BAR)
+        costs.barh(place, spent, height=0.6, color=colour)
+        costs.annotate(f"{spent:.2f}", (spent, place), (4, 0), **BY_THE_BAR)
+    rates.set_yticks(range(len(ordered)), [figure.what for figure in ordered])
+    rates.set_xlabel("due jobs published and confirmed a second, one process")
+    costs.set_xlabel("CPU seconds of that process per 1,000 jobs")
+    for panel in (rates, costs):
+        panel.margins(x=0.18)
+    return _saved(canvas, path)
+
+
 def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
     """How far each figure that has a goal is beyond it: 1 is the goal, to the right is better."""
     judged = [figure for figure in figures if figure.goal]
@@ -54,9 +73,7 @@ def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
     panel = canvas.subplots()
     for place, figure in enumerate(reversed(judged)):
         panel.barh(place, _beyond(figure), height=0.6, color=GOOD if figure.met else BAD)
-        panel.annotate(
-            f"{_beyond(figure):.2f}", (_beyond(figure), place), (4, 0), textcoords="offset points", va="center"
-        )
+        panel.annotate(f"{_beyond(figure):.2f}", (_beyond(figure), place), (4, 0), **BY_THE_BAR)
     panel.axvline(1.0, color="#0f172a", linewidth=1)
     panel.set_yticks(range(len(judged)), [f"{figure.of}: {figure.what} ({figure.goal})" for figure in reversed(judged)])
     panel.set_xlabel("times the goal")

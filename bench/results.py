@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from bench.figures import Figure
-from bench.plots import plot_beside, plot_goals
+from bench.plots import plot_beside, plot_goals, plot_peers
 from bench.rig import POSTGRES
 
 
@@ -19,7 +19,8 @@ def write_results(figures: Sequence[Figure], directory: Path, *, whole: bool) ->
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, group in groupby(figures, key=lambda figure: figure.of):
-        written.append(plot_beside(list(group), directory / f"{name}.png"))
+        plot = plot_peers if name == "peers" else plot_beside
+        written.append(plot(list(group), directory / f"{name}.png"))
     if whole:
         written += [_write_json(figures, directory / "figures.json"), plot_goals(figures, directory / "goals.png")]
     else:

@@ -28,9 +28,9 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
             raise child.ChildFailed(f"{', '.join(peers)} cannot be installed: {error}") from error
         for name in peers:
             result = await _measure(rig, name, plan.peer_jobs)
-            beside = Beside(f"Duebell is {ours / result.per_second:.1f} times as fast", ours)
             spent = Cost(result.cpu_ms_per_1000, result.resident_mb)
-            yield Figure(name.replace("_", "-"), result.per_second, "jobs/s", beside, Goal(at_most=1), spent)
+            peer = name.replace("_", "-")
+            yield Figure(peer, result.per_second, "jobs/s", Beside("Duebell", ours), Goal(at_most=1), spent)
 
 
 async def _measure(rig: Rig, name: str, count: int) -> child.Result:

@@ -32,12 +32,13 @@ def test_the_figures_of_a_run_are_written_as_json_and_as_plots(tmp_path: Path) -
     figures = [
         Figure("twice the ceiling", 20.0, "jobs/s", Beside("ceiling", 10.0), Goal(at_least=3), of="one"),
         Figure("a few", 5.0, "ms", goal=Goal(at_most=8), of="two"),
+        Figure("another", 5.0, "jobs/s", Beside("Duebell", 10.0), Goal(at_most=1), of="peers"),
     ]
 
     written = write_results(figures, tmp_path, whole=True)
 
-    assert sorted(path.name for path in written) == ["figures.json", "goals.png", "one.png", "two.png"]
+    assert sorted(path.name for path in written) == ["figures.json", "goals.png", "one.png", "peers.png", "two.png"]
     assert all(path.stat().st_size for path in written)
-    first, second = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    first, second, _ = json.loads((tmp_path / "figures.json").read_text())["figures"]
     assert (first["ratio"], first["met"], first["goal"]) == (2.0, False, "≥ 3")
     assert (second["ratio"], second["met"], second["goal"]) == (None, True, "≤ 8")
