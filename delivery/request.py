@@ -42,6 +42,7 @@ class Delivery:
     retry_count: int
     secret: str | None
     traceparent: str | None = None
+    trigger_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def request_body(delivery: Delivery) -> bytes:
             "id": delivery.job_id,
             "topic": delivery.topic,
             "sequence": delivery.sequence,
+            **({"trigger_id": delivery.trigger_id} if delivery.trigger_id is not None else {}),
             "due_at": format_instant(delivery.due_at),
             "fired_at": format_instant(delivery.fired_at),
             # A fragment goes in as it is, byte for byte.

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
+PAUSE_TYPE = "SchedulePause"
+RESUME_TYPE = "ScheduleResume"
+TRIGGER_TYPE = "ScheduleTrigger"
 DUE_TYPE = "ScheduleDue"
 REPLY_TYPE = "ScheduleReply"
 COMPLETED_TYPE = "DeliveryCompleted"
@@ -96,6 +99,9 @@ class Outcome(StrEnum):
     RESCHEDULED = "rescheduled"
     DUPLICATE = "duplicate"
     CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    TRIGGERED = "triggered"
     REJECTED = "rejected"
 
 
@@ -196,6 +202,29 @@ class ScheduleCancel(_Command):
     id: JobId = Field(description="the id of the request", examples=["invoice-42"])
 
 
+class SchedulePause(_Command):
+    """Keep the schedule, and do not ring until it is resumed."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleResume(_Command):
+    """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleTrigger(_Command):
+    """Ring once, now, outside the rule. The schedule goes on as if nothing had happened."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    trigger_id: JobId = Field(
+        description="the application's own name for this firing: the same one again is a duplicate",
+        examples=["resend-2026-07-10"],
+    )
+    payload: Any = Field(default=None, description="for this firing, instead of the job's own")
+
+
 class ScheduleDue(BaseModel):
     """It is time. Readers ignore fields that they do not know."""
 
@@ -203,11 +232,12 @@ class ScheduleDue(BaseModel):
 
     id: str
     topic: str
-    sequence: int = Field(ge=1, description="1, 2, 3 … within the job")
+    sequence: int = Field(ge=1, description="1, 2, 3 … within the job; its triggers are counted by themselves")
+    trigger_id: str | None = Field(default=None, description="absent unless a ScheduleTrigger asked for this firing")
     due_at: datetime
     fired_at: datetime
     payload: Any
-    idempotency_key: str = Field(description="the same for every copy of this occurrence")
+    idempotency_key: str = Field(description="the same for every copy of this firing")
     webhook: Webhook | None = None
 
 
@@ -229,6 +259,7 @@ class _DeliveryEnded(BaseModel):
     id: str
     topic: str
     sequence: int
+    trigger_id: str | None = Field(default=None, description="absent unless a ScheduleTrigger asked for the firing")
     due_at: datetime
     idempotency_key: str
     status: Literal["COMPLETED", "FAILED"]
