@@ -27,9 +27,9 @@ async def test_services_an_hour_off_ring_neither_early_nor_late(
     wrong = {"LD_PRELOAD": str(LIBRARY), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     async with a_receiver(answering(503, 200)) as receiver:
         with (
-            service_process("consumer", site, tmp_path, **wrong),
-            service_process("producer", site, tmp_path, **wrong),
-            delivery_process(site, tmp_path, **wrong),
+            service_process("consumer", site, tmp_path, **wrong) as consumer,
+            service_process("producer", site, tmp_path, **wrong) as producer,
+            delivery_process(site, tmp_path, **wrong) as delivery,
         ):
             # Only once it has answered are the others likely to be up, too.
             await app.request(a_request(id="warm-up", at=in_seconds(0)))
@@ -46,3 +46,6 @@ async def test_services_an_hour_off_ring_neither_early_nor_late(
             assert time.monotonic() - started < 60, "nowhere near an hour late"
             await ends(database, "job-1", "COMPLETED", within=30)
             assert len(receiver.calls) == 2, "the retry was not an hour away either"
+            for service in (consumer, producer, delivery):
+                believes = parse_date_time(service.lines()[0]["timestamp"])
+                assert abs(believes - datetime.now(UTC)) > timedelta(minutes=30), "its clock is wrong indeed"
