@@ -2,7 +2,6 @@
 whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ import orjson
 from consumer.commands import Command, RawCommand, Refused, read_command
 from consumer.folding import Answer, StoredJob, answer_all, fold
 from consumer.metrics import Metrics
+from consumer.reply_addresses import can_be_answered
 from consumer.schedules import upcoming
 from consumer.store import apply_changes, database_now
 from shared.batches import together_or_one_by_one
@@ -29,9 +29,6 @@ from shared.publishing import Publisher
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-# RabbitMQ ends the whole connection over a direct reply address that is not of its own making.
-_DIRECT_REPLY = "amq.rabbitmq.reply-to."
-_DIRECT_REPLY_FORM = re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_-]+\.[A-Za-z0-9+/=_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class BatchHandler:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
         replies, breath = [], Breath()
         for message, given in zip(messages, answers, strict=True):
-            if _can_be_answered(message):
+            if can_be_answered(message.reply_to):
                 replies.append(_reply_to(message, given))
                 await breath.take()
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
@@ -137,11 +134,6 @@ def _raw(message: Received) -> RawCommand:
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
     return Answer(command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {error}",), parked=True)
-
-
-def _can_be_answered(message: Received) -> bool:
-    address = message.reply_to or ""
-    return bool(address) and (not address.startswith(_DIRECT_REPLY) or bool(_DIRECT_REPLY_FORM.fullmatch(address)))
 
 
 def _reply_to(message: Received, given: Answer) -> Outgoing:
