@@ -1,6 +1,7 @@
 """The webhook's own headers: what may not be sent, because it would end the request, or because it is not theirs."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tests.hostile.case import Case, parked, stored, with_webhook
 
@@ -65,5 +66,6 @@ def cases() -> Iterator[Case]:
     yield stored("50 headers", with_webhook(headers={f"X-{number}": "x" for number in range(50)}))
     yield parked("51 headers", "webhook.headers", with_webhook(headers={f"X-{number}": "x" for number in range(51)}))
     yield parked("500 headers", "webhook.headers", with_webhook(headers={f"X-{n}": "" for n in range(500)}))
-    for other in (None, 1, True, [], {}, ["x"]):
+    not_texts: list[Any] = [None, 1, True, [], {}, ["x"]]
+    for other in not_texts:
         yield parked(f"a header that is {other!r}", "webhook.headers.X-A", with_webhook(headers={"X-A": other}))
