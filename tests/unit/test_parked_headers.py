@@ -1,10 +1,13 @@
 """What the decoder can read, the parked copy can hold, or does without: nothing is raised after the commit."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic
 
+from shared.inbox import Received
 from shared.parking import parked_copy
 from tests.hostile.case import Case
 from tests.hostile.reading import received
@@ -21,8 +24,17 @@ ENTRIES = st.tuples(st.binary(max_size=10), VALUES).map(lambda both: entry(*both
 
 def assert_it_can_be_parked(headers: bytes) -> None:
     message = received(Case("x", b"{", "body", properties=well_behaved(headers=headers)))
+    deep_in_a_program(lambda: write_parked_copy(message), frames=80)
+
+
+def write_parked_copy(message: Received) -> None:
     copy = parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer")
     Basic.Properties(headers=copy.headers, timestamp=copy.timestamp, message_type=copy.type).marshal()
+
+
+def deep_in_a_program(action: Callable[[], None], frames: int) -> None:
+    """Messages are read at the edge of a program and parked deep inside, where there is less stack left."""
+    return deep_in_a_program(action, frames - 1) if frames else action()
 
 
 @repeatable
