@@ -16,6 +16,9 @@ WAYS: list[tuple[str | None, str]] = [
     (None, "schedule.cancel"),
     ("ScheduleRequest", ""),
     ("ScheduleCancel", ""),
+    (None, "schedule.pause"),
+    (None, "schedule.resume"),
+    (None, "schedule.trigger"),
 ]
 
 
@@ -26,4 +29,5 @@ def check(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    fuzz("commands", check, (bytes([1 if case.key == "schedule.cancel" else 0]) + case.body for case in load()))
+    keys = [key if kind is None else None for kind, key in WAYS]
+    fuzz("commands", check, (bytes([keys.index(case.key)]) + case.body for case in load() if case.key in keys))

@@ -22,6 +22,7 @@ from tests.hostile.families import (
     kinds,
     message_properties,
     rules,
+    steering,
     times,
     urls,
 )
@@ -37,6 +38,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "bombs": bombs.cases,
     "urls": urls.cases,
     "headers": headers.cases,
+    "steering": steering.cases,
     "message_properties": message_properties.cases,
 }
 # Something of up to 16 bytes, a hundred times or more in a row.

@@ -31,7 +31,7 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 TYPES = st.sampled_from([None, "", "ScheduleRequest", "ScheduleCancel", "ScheduleOther"])
-KEYS = st.sampled_from(["schedule.request", "schedule.cancel", "", "other"])
+KEYS = st.sampled_from(["schedule.request", "schedule.cancel", "schedule.trigger", "schedule.pause", "other"])
 
 
 @st.composite
