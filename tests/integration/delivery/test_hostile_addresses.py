@@ -22,7 +22,7 @@ from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from delivery.request import Request, prepare
 from delivery.resolving import AddressInfo, system_lookup
 from tests.hostile.urls import ODD_BUT_TAKEN, inside_urls, refused_urls
-from tests.support.deliveries_as_claimed import a_delivery
+from tests.support.builders import a_delivery
 
 LISTENING = ["127.0.0.1", "127.0.0.2", "127.127.127.127", "::1"]
 PUBLIC = "93.184.215.14"
