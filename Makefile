@@ -8,7 +8,7 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
 	--python-version 3.11 pyproject.toml
 CODE := $(wildcard cli consumer producer delivery shared stack examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo up test chaos lint types dashboards audit sbom lock
+.PHONY: help setup prometheus extras demo up test fuzz chaos lint types dashboards audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -32,6 +32,11 @@ up: setup ## the whole stack on this machine, until Ctrl-C
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
 	@echo "== tests"
 	@$(RUN) -m pytest $(ARGS)
+
+fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
+	@for target in commands rules; do \
+		echo "== fuzzing $$target"; $(RUN) -m tests.fuzz.$$target -max_total_time=$(or $(SECONDS),60) || exit 1; \
+	done
 
 chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
 	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \

@@ -5,6 +5,7 @@ nothing but the message itself. Commands refuse unknown fields, so that a misspe
 import re
 from datetime import datetime
 from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -24,6 +25,12 @@ _TOPIC = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _NAME = r"^[A-Za-z0-9_-]{1,100}$"
+# Nothing that two parsers could read in two ways: no escapes, no zones, no dots in a row.
+_LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
+_AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
+_LONGEST_HOST = 253
+# What resolvers take for an IPv4 address, in decimal, octal or hexadecimal, with four parts or fewer.
+_ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
 
 # Headers that belong to the connection, to HTTP itself or to Duebell.
 _RESERVED_HEADERS = frozenset(
@@ -63,6 +70,13 @@ def _an_http_url(text: str) -> str:
         raise ValueError("must not contain a user name or password; send an Authorization header instead")
     if port == 0:
         raise ValueError("must not name port 0")
+    authority = _AUTHORITY.fullmatch(parts.netloc)
+    if authority is None or len(parts.hostname) > _LONGEST_HOST:
+        raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
+    if authority["six"] is not None:
+        IPv6Address(authority["six"])
+    elif _ENDS_IN_A_NUMBER.fullmatch(parts.hostname):
+        IPv4Address(parts.hostname)  # one spelling of many
     return text
 
 
