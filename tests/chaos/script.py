@@ -46,6 +46,7 @@ class Strike:
     seconds: float = 0.0
     nth: int = 1  # time that a point is reached
     pause: float = 0.0  # seconds that a process is left to its work before it is struck
+    reckless: bool = False  # strikes although the other replica may not be back from its own strike
 
     @property
     def track(self) -> str:
@@ -96,4 +97,5 @@ def _strike(chance: random.Random, at: float, fault: Fault, target: str) -> Stri
         seconds=round(chance.uniform(*_LASTS.get(fault, (0.0, 0.0))), 2),
         nth=chance.randint(1, 3),
         pause=round(chance.uniform(0.0, 1.0), 3),
+        reckless=chance.random() < 0.25,
     )

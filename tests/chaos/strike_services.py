@@ -55,7 +55,10 @@ async def strike_service(scene: Scene, strike: Strike) -> str:
 
 async def wait_until_at_work(scene: Scene, strike: Strike) -> None:
     """So that the strike hits something. A store that is away may keep it from its work: then as it is."""
-    await _wait(_target(scene, strike).is_ready_or_dead, AT_WORK_SECONDS)
+    target = _target(scene, strike)
+    for replica in scene.replicas[strike.track]:
+        if replica is target or not strike.reckless:
+            await _wait(replica.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.pause)
 
 
