@@ -37,19 +37,15 @@ async def strike_service(scene: Scene, strike: Strike) -> str:
             case Fault.KILL:
                 await replica.kill()
             case Fault.TERM:
-                exit_code = await replica.stop(signal.SIGTERM)
-                replica.start()
-                return f"exit code {exit_code}"
+                return f"exit code {await replica.stop(signal.SIGTERM)}"
             case Fault.FREEZE:
                 replica.send(signal.SIGSTOP)
                 await asyncio.sleep(strike.seconds)
                 replica.send(signal.SIGCONT)
-                return ""
             case Fault.CLOCK_AHEAD | Fault.CLOCK_BEHIND:
                 await _shift_clock(replica, strike)
             case _:
                 return await _outsleep_lease(scene, replica, strike)
-        replica.start()
     return ""
 
 
@@ -77,8 +73,6 @@ async def _kill_at_point(scene: Scene, strike: Strike) -> str:
         await _wait(lambda: not armed.is_alive(), REACH_SECONDS)
         sprung = armed.has_sprung()
         exit_code = await armed.kill()
-        for replica in (armed, *others):
-            replica.start()
     if not sprung:
         raise Missed(f"not reached {strike.nth} times within {REACH_SECONDS:.0f} s; exit code {exit_code}")
     return f"the {strike.nth}. time"
@@ -101,7 +95,6 @@ async def _outsleep_lease(scene: Scene, replica: Replica, strike: Strike) -> str
     replica.start(Trap(Point.DELIVERY_CALLED, strike.nth, signal.SIGSTOP))
     if not await _wait(replica.is_frozen, REACH_SECONDS):
         await replica.kill()
-        replica.start()
         raise Missed("it never called anybody")
     await _wait(other.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.seconds)
@@ -124,6 +117,7 @@ async def _wait_until_taken_over(scene: Scene) -> None:
 
 @contextmanager
 def _in_hand(*replicas: Replica) -> Iterator[None]:
+    """Nobody wonders what becomes of them meanwhile; in the end they are running."""
     for replica in replicas:
         replica.in_hand = True
     try:
