@@ -1,5 +1,6 @@
-"""Answers to what is wrong: 400 with the fields named, 404, and 503 while the database is away."""
+"""Answers to what is wrong, all of one shape: 400 with the fields named, 404, 503 while the database is away."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 
 class FieldProblem(BaseModel):
@@ -46,6 +48,15 @@ def answer_errors(app: FastAPI) -> None:
     async def _(_: Request, __: UserNotFound) -> JSONResponse:
         return _answer(404, [FieldProblem(field="id", problem="there is no such user")])
 
+    @app.exception_handler(HTTPException)
+    async def _(request: Request, error: HTTPException) -> JSONResponse:
+        field = "body" if error.status_code == 400 else ""
+        answer = _answer(error.status_code, [FieldProblem(field=field, problem=str(error.detail))])
+        answer.headers.update(error.headers or {})
+        if error.status_code == 405 and (methods := _methods(app, request.url.path)):
+            answer.headers["Allow"] = methods
+        return answer
+
     async def away(_: Request, error: Exception) -> JSONResponse:
         structlog.get_logger().warning("database_away", problem=f"{type(error).__name__}: {error}")
         problems = Problems(errors=[FieldProblem(field="", problem="the database is away; try again")])
@@ -57,6 +68,16 @@ def answer_errors(app: FastAPI) -> None:
 
 def _answer(status: int, problems: list[FieldProblem]) -> JSONResponse:
     return JSONResponse(Problems(errors=problems).model_dump(), status)
+
+
+def _methods(app: FastAPI, path: str) -> str:
+    """All that the address has. The framework's own answer names only those of the first route that fits."""
+    found = (
+        operations
+        for template, operations in app.openapi()["paths"].items()
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
+    )
+    return ", ".join(sorted(method.upper() for operations in found for method in operations))
 
 
 def _field(location: Sequence[int | str]) -> str:

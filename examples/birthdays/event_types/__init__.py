@@ -13,7 +13,7 @@ from examples.birthdays.people import BIRTHDAY
 _NAME = re.compile("[A-Z][A-Z_]{0,39}")  # in lower case it becomes part of a topic
 
 
-class UnsupportedEventType(LookupError):
+class UnsupportedEventType(ValueError):
     pass
 
 
