@@ -49,10 +49,10 @@ def _run(console: Console) -> list[Check]:
     console.print("\n[bold]Duebell[/] rings when it is time: three jobs, on a private Postgres and RabbitMQ.\n")
     with ExitStack() as running:
         directory = running.enter_context(run_directory("demo"))
-        with _timed(console, "Postgres and RabbitMQ started"):
+        with timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
         ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
-        with _timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
+        with timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
             running.enter_context(services(ground))
             hooked = running.enter_context(receiver(ground))
         console.print("\n[dim]  seconds  job        seen in       what happened[/]")
@@ -61,11 +61,8 @@ def _run(console: Console) -> list[Check]:
         places = Places(postgres.url, rabbitmq.url_of(APPLICATION), hook, DEMO_SECRET, hooked.log)
         asyncio.run(travel(places, journal))
         checks = judge(journal)
-        console.print()
-        for check in checks:
-            console.print(f"  [green]✓[/] {check.text}" if check.passed else f"  [bold red]✗ {check.text}[/]")
-        console.print()
-        with _timed(console, "everything stopped"):
+        show_checks(console, checks)
+        with timed(console, "everything stopped"):
             running.close()
     return checks
 
@@ -120,8 +117,15 @@ def _show(console: Console, step: Step) -> None:
     console.print(f"  [dim]{step.seconds:7.3f}[/]  [{colour}]{step.job:<9}[/]  {step.where:<12}  {escape(step.text)}")
 
 
+def show_checks(console: Console, checks: Sequence[Check]) -> None:
+    console.print()
+    for check in checks:
+        console.print(f"  [green]✓[/] {check.text}" if check.passed else f"  [bold red]✗ {check.text}[/]")
+    console.print()
+
+
 @contextmanager
-def _timed(console: Console, text: str) -> Iterator[None]:
+def timed(console: Console, text: str) -> Iterator[None]:
     began = time.monotonic()
     with console.status(f"  {text} …"):
         yield

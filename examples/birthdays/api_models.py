@@ -29,11 +29,14 @@ def _a_timezone(name: str) -> str:
     return name
 
 
-def _a_date_text(value: object) -> object:
-    """Otherwise numbers would be taken for days since 1970, and date-times for dates."""
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        raise ValueError("is not a date, such as 1990-02-28")
-    return value
+def _a_date(value: object) -> date:
+    """Only as text, and only so: otherwise numbers would be taken for days since 1970, and date-times for dates."""
+    try:
+        if isinstance(value, str) and _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise ValueError("is not a date, such as 1990-02-28")
 
 
 def _optional_type(name: str) -> str:
@@ -49,7 +52,7 @@ Timezone = Annotated[
     AfterValidator(_a_timezone),
     WithJsonSchema({"type": "string", "format": "iana-timezone", "examples": ["Europe/Berlin"]}),
 ]
-Day = Annotated[date, BeforeValidator(_a_date_text), WithJsonSchema({"type": "string", "format": "date"})]
+Day = Annotated[date, BeforeValidator(_a_date), WithJsonSchema({"type": "string", "format": "date"})]
 Dates = Annotated[
     dict[Annotated[str, AfterValidator(_optional_type)], Day],
     WithJsonSchema(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -31,6 +32,10 @@ PARTS = ("api", "receiver", "relay", "replies", "cleaning")
 USAGE = f"python -m examples.birthdays [part …]; the parts, all of them by default, are {', '.join(PARTS)}"
 
 
+class CannotListen(Exception):
+    pass
+
+
 def main() -> int:
     parts = sys.argv[1:] or PARTS
     if not set(parts) <= set(PARTS):
@@ -40,10 +45,15 @@ def main() -> int:
         settings = Settings()
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_input=False):
-            sys.stderr.write(f"{'.'.join(map(str, problem['loc'])).upper()}: {problem['msg']}\n")
+            variable = "".join(f"{name}: ".upper() for name in problem["loc"])
+            sys.stderr.write(f"{variable}{problem['msg'].removeprefix('Value error, ')}\n")
         return 2
     _configure_logs()
-    asyncio.run(_run_until_signalled(settings, parts))
+    try:
+        asyncio.run(_run_until_signalled(settings, parts))
+    except CannotListen as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     return 0
 
 
@@ -69,13 +79,12 @@ async def run(
             "replies": partial(listen_for_replies, pool, settings),
             "cleaning": partial(clean, pool),
         }
-        async with asyncio.TaskGroup() as group:
+        async with _serving(_routes(pool, settings, parts, clock), settings), asyncio.TaskGroup() as group:
             for name in set(parts) & loops.keys():
                 group.create_task(keep_going(name, loops[name], stop), name=name)
-            async with _serving(_routes(pool, settings, parts, clock), settings, stop):
-                structlog.get_logger().info("ready", parts=list(parts), http_port=settings.http_port)
-                ready()
-                await stop.wait()
+            structlog.get_logger().info("ready", parts=list(parts), http_port=settings.http_port)
+            ready()
+            await stop.wait()
     structlog.get_logger().info("stopped")
 
 
@@ -98,28 +107,21 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _serving(app: FastAPI | None, settings: Settings, stop: Stop) -> AsyncIterator[None]:
+async def _serving(app: FastAPI | None, settings: Settings) -> AsyncIterator[None]:
     if app is None:
         yield
         return
-    config = uvicorn.Config(
-        app,
-        host=settings.http_host,
-        port=settings.http_port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=10,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve())
+    try:
+        listening = socket.create_server((settings.http_host, settings.http_port))
+    except OSError as error:
+        raise CannotListen(f"HTTP_PORT: cannot listen on {settings.http_host}:{settings.http_port}: {error}") from None
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10))
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
-        if serving.done():
-            raise OSError(f"cannot listen on {settings.http_host}:{settings.http_port}")
         yield
     finally:
-        stop.set()
         server.should_exit = True
         await serving
 

@@ -3,12 +3,12 @@ run at once: a lock lets one work, the others find it done.
 """
 
 import asyncio
+import os
 from importlib import resources
 
 import asyncpg
 
 from examples.birthdays.database import SCHEMA
-from examples.birthdays.settings import Settings
 
 LOCK = 0x62697274686461  # "birthda"
 LEDGER = "create table if not exists applied_migrations (name text primary key, applied_at timestamptz default now())"
@@ -36,4 +36,4 @@ async def migrate(database_url: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(migrate(Settings().database_url))
+    asyncio.run(migrate(os.environ["DATABASE_URL"]))

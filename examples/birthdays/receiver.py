@@ -95,7 +95,7 @@ def _ring(call: Call, key: str) -> Ring:
 def _log(ring: Ring, received: Received) -> None:
     log = structlog.get_logger().bind(id=str(ring.event_id), idempotency_key=ring.key)
     if received.effect is not Effect.GREETED:
-        log.info(received.effect)
+        log.info("no_effect", reason=received.effect)
         return
     log.info("greeted", type=ring.type, occurs_on=ring.occurs_on.isoformat(), revision=ring.revision)
     if received.lateness_seconds > LATE.total_seconds():

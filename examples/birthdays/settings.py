@@ -8,6 +8,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from examples.birthdays.commands import Terms
 
+_SECRET = r"whsec_([A-Za-z0-9+/]{4})+[A-Za-z0-9+/=]{4}"  # noqa: S105 - a pattern
+
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", frozen=True)
@@ -22,7 +24,7 @@ class Settings(BaseSettings):
     webhook_url: str = ""
     # What Duebell calls the secret, and its value. Two values while it is being changed: the new one, a comma, the old.
     webhook_secret_name: str = "birthdays"  # noqa: S105 - its name
-    webhook_secret: str = Field(pattern="^whsec_")
+    webhook_secret: str = Field(pattern=f"^{_SECRET}(,{_SECRET})*$")
 
     @model_validator(mode="after")
     def _is_a_wall_time(self) -> Self:

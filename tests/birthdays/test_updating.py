@@ -101,6 +101,6 @@ async def test_a_user_who_is_deleted_is_cancelled_removed_and_never_greeted(
         with structlog.testing.capture_logs() as logs:
             async with duebell(site, "delivery"):
                 await all_end(database, 1)
-        assert [line["event"] for line in logs if line["event"] in {"greeted", "nobody"}] == ["nobody"]
+        assert [line["reason"] for line in logs if line["event"] in {"greeted", "no_effect"}] == ["nobody"]
         for table in ("users", "events", "greetings"):
             assert await home.count(table) == 0, table
