@@ -8,10 +8,13 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
+PAUSE_TYPE = "SchedulePause"
+RESUME_TYPE = "ScheduleResume"
+TRIGGER_TYPE = "ScheduleTrigger"
 DUE_TYPE = "ScheduleDue"
 REPLY_TYPE = "ScheduleReply"
 COMPLETED_TYPE = "DeliveryCompleted"
@@ -48,22 +51,34 @@ def _a_topic(text: str) -> str:
 def _an_http_url(text: str) -> str:
     if not text.isascii() or any(c.isspace() or not c.isprintable() for c in text):
         raise ValueError("must be plain ASCII without white space (write IDN hosts as xn--…, the rest with %XX)")
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        # What it says would quote what it stumbled over: a password with a slash in it looks like a port.
+        raise ValueError("has a host or a port that cannot be read") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must start with http:// or https:// and a host")
     if parts.username is not None or parts.password is not None:
         raise ValueError("must not contain a user name or password; send an Authorization header instead")
-    if parts.port == 0:
+    if port == 0:
         raise ValueError("must not name port 0")
     return text
 
 
-def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a header name")
+def _header_names(headers: Any) -> Any:  # noqa: ANN401 - whatever was given; its type is checked after the names
+    """Before the values are looked at: an error about those names its header."""
+    for number, name in enumerate(headers if isinstance(headers, dict) else (), start=1):
+        if not _HEADER_NAME.fullmatch(str(name)):
+            # Not quoted: a whole line, value and all, is a common mistake.
+            raise ValueError(f"the name of header {number} has a character that no header name has")
         if name.lower() in _RESERVED_HEADERS:
             raise ValueError(f"{name!r} is set by Duebell or by HTTP itself")
+    return headers
+
+
+def _header_values(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
             raise ValueError(f"the value of {name!r} has a line break or a character outside printable ASCII")
     return headers
@@ -84,6 +99,9 @@ class Outcome(StrEnum):
     RESCHEDULED = "rescheduled"
     DUPLICATE = "duplicate"
     CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    TRIGGERED = "triggered"
     REJECTED = "rejected"
 
 
@@ -98,7 +116,9 @@ class Webhook(_Command):
         description="http or https address that gets a POST", examples=["https://example.com/hooks/invoices"]
     )
     headers: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=4000)]], AfterValidator(_sendable_headers)
+        dict[str, Annotated[str, StringConstraints(max_length=4000)]],
+        BeforeValidator(_header_names),
+        AfterValidator(_header_values),
     ] = Field(
         default_factory=dict, max_length=50, description="sent with the POST", examples=[{"Authorization": "Bearer …"}]
     )
@@ -182,6 +202,29 @@ class ScheduleCancel(_Command):
     id: JobId = Field(description="the id of the request", examples=["invoice-42"])
 
 
+class SchedulePause(_Command):
+    """Keep the schedule, and do not ring until it is resumed."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleResume(_Command):
+    """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleTrigger(_Command):
+    """Ring once, now, outside the rule. The schedule goes on as if nothing had happened."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    trigger_id: JobId = Field(
+        description="the application's own name for this firing: the same one again is a duplicate",
+        examples=["resend-2026-07-10"],
+    )
+    payload: Any = Field(default=None, description="for this firing, instead of the job's own")
+
+
 class ScheduleDue(BaseModel):
     """It is time. Readers ignore fields that they do not know."""
 
@@ -189,11 +232,12 @@ class ScheduleDue(BaseModel):
 
     id: str
     topic: str
-    sequence: int = Field(ge=1, description="1, 2, 3 … within the job")
+    sequence: int = Field(ge=1, description="1, 2, 3 … within the job; its triggers are counted by themselves")
+    trigger_id: str | None = Field(default=None, description="absent unless a ScheduleTrigger asked for this firing")
     due_at: datetime
     fired_at: datetime
     payload: Any
-    idempotency_key: str = Field(description="the same for every copy of this occurrence")
+    idempotency_key: str = Field(description="the same for every copy of this firing")
     webhook: Webhook | None = None
 
 
@@ -215,6 +259,7 @@ class _DeliveryEnded(BaseModel):
     id: str
     topic: str
     sequence: int
+    trigger_id: str | None = Field(default=None, description="absent unless a ScheduleTrigger asked for the firing")
     due_at: datetime
     idempotency_key: str
     status: Literal["COMPLETED", "FAILED"]

@@ -5,7 +5,7 @@ in a few seconds. Shows its journey to the greeting, checks it, and leaves nothi
 import asyncio
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,14 +17,13 @@ from rich.markup import escape
 from examples.birthdays.migrate import migrate
 from examples.birthdays.provision import ROLE, broker_definitions, provision
 from stack.birthdays_journey import Birthday, Journal, Places, travel
-from stack.demo import Check, show_checks, timed
 from stack.directory import LOGS, run_directory
-from stack.errors import StackError, StartError
+from stack.errors import StartError
 from stack.ports import LOOPBACK
 from stack.rabbitmq import RabbitMQ
 from stack.services import DEMO_SECRET, SERVICES, Ground, Service, services
+from stack.showing import Check, play, show_checks, timed
 from stack.stores import stores
-from stack.up import stop_on_signals
 
 APPLICATION = "examples.birthdays"
 # How far ahead the birthday is when the application starts; more, if that was not enough on this machine.
@@ -53,19 +52,7 @@ class BirthdayApplication(Service):
 
 
 def main() -> int:
-    stop_on_signals()
-    console = Console(highlight=False, soft_wrap=True)
-    try:
-        checks = _run(console)
-    except (StackError, TimeoutError) as error:
-        reason = str(error) or "Something did not happen in time."
-        console.print(f"\n[bold red]The birthday could not be shown.[/] {escape(reason)}")
-        console.print("The logs are in .stack/birthdays/logs.")
-        return 1
-    except KeyboardInterrupt:
-        console.print("\nStopped. Nothing is left running.")
-        return 130
-    return _verdict(console, checks)
+    return play("birthdays", _run, "How it is done, and what to copy: [bold]examples/birthdays/README.md[/]")
 
 
 def _run(console: Console) -> list[Check]:
@@ -144,16 +131,6 @@ def _application(ground: Ground, environment: dict[str, str]) -> Iterator[Birthd
         finally:
             application.stop()
     raise StartError("The application took too long to start.", log=ground.log("birthdays"), next_step="try again.")
-
-
-def _verdict(console: Console, checks: Sequence[Check]) -> int:
-    failed = [check.text for check in checks if not check.passed]
-    if failed:
-        console.print(f"\n[bold red]Not as it should be:[/] {escape('; '.join(failed))}.")
-        console.print("The logs are in .stack/birthdays/logs.")
-        return 1
-    console.print("\n[bold]All true.[/] How it is done, and what to copy: [bold]examples/birthdays/README.md[/]\n")
-    return 0
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from pamqp.common import FieldTable
 SECONDS = 10.0
 BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
-# Verdicts that nobody fetches must not fill the broker: the oldest are dropped.
-_REPLIES: FieldTable = {"x-queue-type": "quorum", "x-max-length": 100_000}
+# Verdicts that nobody fetches must not fill the broker: the oldest are dropped. One that comes back while our database
+# is away must not be dropped for that: RabbitMQ 4 would, after 20 times.
+_REPLIES: FieldTable = {"x-queue-type": "quorum", "x-max-length": 100_000, "x-delivery-limit": 100_000}
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ between, the row is still there and goes out again; Duebell knows the revision, 
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aio_pika
@@ -28,6 +29,14 @@ PUBLISH_SECONDS = 10.0
 TYPES = {REQUEST_KEY: "ScheduleRequest", CANCEL_KEY: "ScheduleCancel"}
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnAddress:
+    """Who says it, and where the verdict goes."""
+
+    user: str | None
+    queue: str
+
+
 class NotConfirmed(ConnectionError):
     """The broker did not take everything. What it took is settled; the channel is not to be used again."""
 
@@ -36,16 +45,17 @@ async def relay(pool: "Pool", settings: Settings, stop: Stop) -> None:
     async with a_channel(settings.amqp_url, "birthdays relay") as channel:
         await declare_replies(channel, settings.replies_queue)
         commands = await channel.get_exchange(settings.commands_exchange)
+        return_address = ReturnAddress(settings.amqp_user, settings.replies_queue)
         while not stop.is_set():
-            if not await relay_once(pool, commands, settings.replies_queue):
+            if not await relay_once(pool, commands, return_address):
                 await sleep(stop, LOOK_EVERY_SECONDS)
 
 
-async def relay_once(pool: "Pool", commands: AbstractExchange, reply_to: str) -> int:
+async def relay_once(pool: "Pool", commands: AbstractExchange, return_address: ReturnAddress) -> int:
     """How many messages went out. The rows stay locked for as long as the broker takes to confirm, which is bounded."""
     async with transaction(pool) as connection:
         waiting = await claim_heads(connection, BATCH)
-        confirmed = await _publish(commands, waiting, reply_to) if waiting else []
+        confirmed = await _publish(commands, waiting, return_address) if waiting else []
         await remove_from_outbox(connection, [message.id for message in confirmed])
     for message in confirmed:
         structlog.get_logger().info("published", what=TYPES[message.routing_key], correlation_id=message.correlation_id)
@@ -54,12 +64,14 @@ async def relay_once(pool: "Pool", commands: AbstractExchange, reply_to: str) ->
     return len(confirmed)
 
 
-async def _publish(commands: AbstractExchange, waiting: Sequence[Waiting], reply_to: str) -> list[Waiting]:
+async def _publish(
+    commands: AbstractExchange, waiting: Sequence[Waiting], return_address: ReturnAddress
+) -> list[Waiting]:
     """Those that were confirmed. At the same time, because no two are of one user. Whatever else happened to the
     others, a deadline that passed among it, means unknown: they are tried again.
     """
     publishing = {
-        asyncio.create_task(commands.publish(_message(one, reply_to), one.routing_key, mandatory=True)): one
+        asyncio.create_task(commands.publish(_message(one, return_address), one.routing_key, mandatory=True)): one
         for one in waiting
     }
     done, late = await asyncio.wait(publishing, timeout=PUBLISH_SECONDS)
@@ -69,7 +81,7 @@ async def _publish(commands: AbstractExchange, waiting: Sequence[Waiting], reply
     return [publishing[task] for task in done if not task.cancelled() and task.exception() is None]
 
 
-def _message(waiting: Waiting, reply_to: str) -> aio_pika.Message:
+def _message(waiting: Waiting, return_address: ReturnAddress) -> aio_pika.Message:
     return aio_pika.Message(
         waiting.body,
         content_type="application/json",
@@ -77,6 +89,8 @@ def _message(waiting: Waiting, reply_to: str) -> aio_pika.Message:
         # Returned messages are matched by this: it must be there, and no two in flight may share it.
         message_id=f"birthdays-{waiting.id}",
         correlation_id=waiting.correlation_id,
-        reply_to=reply_to,
+        reply_to=return_address.queue,
+        # Vouched for by the broker: from now on nobody else can change or cancel this schedule.
+        user_id=return_address.user,
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )

@@ -2,6 +2,7 @@
 
 from datetime import time
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -39,6 +40,11 @@ class Settings(BaseSettings):
     @property
     def replies_queue(self) -> str:
         return f"{self.amqp_prefix}birthdays.replies"
+
+    @property
+    def amqp_user(self) -> str | None:
+        name = urlsplit(self.amqp_url).username
+        return unquote(name) if name else None
 
     @property
     def commands_exchange(self) -> str:

@@ -1,5 +1,6 @@
 """Event types: found by themselves, checked at the start, refused if unknown."""
 
+import re
 import sys
 from datetime import date
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from examples.birthdays.event_types import EVENT_TYPES, UnsupportedEventType, event_type, find_event_types
 from examples.birthdays.people import User
+from tests.support.services import ROOT
 
 USER = User("Ada", "Lovelace", "UTC", {"BIRTHDAY": date(1990, 3, 1)})
 THIRD = """
@@ -42,6 +44,17 @@ def test_these_are_there_with_their_messages() -> None:
 def test_an_unknown_one_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedEventType, match="'REMINDER' is not an event type; there are ANNIVERSARY, BIRTHDAY"):
         event_type("REMINDER")
+
+
+def test_the_one_in_the_readme_works_as_it_stands(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (ROOT / "examples/birthdays/README.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (package / "check_up.py").write_text(example)
+    found = find_in(package, monkeypatch)
+    assert isinstance(found, dict)
+    assert found["CHECK_UP"].message(USER) == "Ada, it is time for your check-up"
+    for link in re.findall(r"\]\((?!http)([^)#]+)", readme):
+        assert (ROOT / "examples/birthdays" / link).exists(), link
 
 
 def test_a_third_is_one_small_file(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
