@@ -8,7 +8,7 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
 	--python-version 3.11 pyproject.toml
 CODE := $(wildcard cli consumer producer delivery shared stack examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo up test fuzz chaos lint types dashboards audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up test fuzz chaos lint types dashboards audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -25,6 +25,9 @@ extras:
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
+
+birthdays: setup ## an application on top: a birthday travels to its greeting, on a stack of its own
+	@$(RUN) -m stack.birthdays
 
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
