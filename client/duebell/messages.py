@@ -42,15 +42,24 @@ class Webhook(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    url: Annotated[str, StringConstraints(max_length=2000, pattern="^https?://")]
+    url: Annotated[str, StringConstraints(max_length=2000, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")]
     headers: dict[str, Annotated[str, StringConstraints(max_length=4000)]] = Field(default_factory=dict, max_length=50)
     timeout_seconds: float = Field(default=10.0, ge=0.1, le=120.0, allow_inf_nan=False)
     max_retries: int = Field(default=3, ge=0, le=20)
     secret: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")] | None = None
 
 
+_SCHEDULES = {"at": "string", "rrule": "string", "cron": "string", "every_seconds": "integer"}
+
+
 class ScheduleRequest(Command):
     """Ring me at this moment, or by this rule. `duebell.request` makes one from datetimes and the like."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [name], "properties": {name: {"type": kind}}} for name, kind in _SCHEDULES.items()]
+        }
+    )
 
     at: str | None = None
     rrule: str | None = None
@@ -69,9 +78,9 @@ class ScheduleRequest(Command):
 
     @model_validator(mode="after")
     def _exactly_one_schedule(self) -> Self:
-        given = [name for name in ("at", "rrule", "cron", "every_seconds") if getattr(self, name) is not None]
+        given = [name for name in _SCHEDULES if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"exactly one of at, rrule, cron, every_seconds is needed; given: {given}")
+            raise ValueError(f"exactly one of {', '.join(_SCHEDULES)} is needed; given: {given}")
         return self
 
 
