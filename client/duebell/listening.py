@@ -25,6 +25,7 @@ class Listener:
         self._grace = grace
         self._slots = asyncio.Semaphore(listening.prefetch)
         self._handlers: set[asyncio.Task[None]] = set()
+        self._tries = 0
         self.ready = asyncio.Event()
         self.stop = asyncio.Event()
 
@@ -32,20 +33,18 @@ class Listener:
         """Until the stop, and then until the handlers under way are done, or the grace is over. Raises what keeps it
         from starting; once started, it goes on whatever the broker does.
         """
-        tries = 0
         try:
             while not self.stop.is_set():
                 try:
                     await first_of(self._link.wait_until_up(), self.stop.wait())
                     if not self.stop.is_set():
                         await self._listen()
-                    tries = 0
                 except (DuebellError, *BROKER_TROUBLE) as error:
                     if isinstance(error, DuebellError) and not self.ready.is_set():
                         raise
                     log.warning("listening on %s was interrupted: %s", self._listening.queue, error)
-                    await first_of(self.stop.wait(), asyncio.sleep(pause_after(tries)))
-                    tries += 1
+                    await first_of(self.stop.wait(), asyncio.sleep(pause_after(self._tries)))
+                    self._tries += 1
         finally:
             await _end(self._handlers)
 
@@ -59,10 +58,13 @@ class Listener:
             try:
                 await self._consume(channel, inbox)
                 self.ready.set()
+                self._tries = 0
                 await first_of(lost.wait(), self.stop.wait())
             finally:
                 await _end({pump})
-            if self.stop.is_set() and self._handlers:
+            if not self.stop.is_set():
+                raise ConnectionError("the broker closed the channel or cancelled the consumer")
+            if self._handlers:
                 # What they finish is acknowledged on this channel; what is not begun goes back when it closes.
                 await asyncio.wait(self._handlers, timeout=self._grace)
 

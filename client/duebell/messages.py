@@ -32,7 +32,8 @@ class Outcome(StrEnum):
 class Command(BaseModel):
     """Unknown fields are refused, so that a misspelt one is an error and not a surprise."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    # A payload with NaN in it must fail to be written, not become null on the way.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     id: JobId
 

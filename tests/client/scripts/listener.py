@@ -5,6 +5,7 @@ handler what to do: {"raise": n} fails n times, {"hang": seconds} takes that lon
 import asyncio
 import logging
 import os
+import signal
 from collections import Counter
 from contextlib import AsyncExitStack
 
@@ -43,17 +44,25 @@ async def main() -> None:
     async with AsyncExitStack() as stack:
         seen = await the_store(stack)
         duebell = await stack.enter_async_context(Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"]))
-        duebell.on(
+        listening = duebell.listening(
             os.environ.get("TOPIC", "#"),
+            handle,
             queue=os.environ["QUEUE"],
             seen=seen,
             prefetch=int(os.environ.get("PREFETCH", "4")),
             attempts=3,
             retry_pause=0.05,
-        )(handle)
-        running = asyncio.create_task(duebell.run())
-        print("started", flush=True)
-        await running
+        )
+        async with listening:
+            print("listening", flush=True)
+            await stopped()
+    print("stopped", flush=True)
+
+
+async def stopped() -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    await stop.wait()
 
 
 asyncio.run(main())
