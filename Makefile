@@ -5,9 +5,9 @@ PY := .venv/bin/python
 RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
-CODE := $(wildcard consumer producer delivery shared stack client contract examples bench grafana tests)
+CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo up test lint types dashboards contract lock
+.PHONY: help setup prometheus extras demo up test chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -20,7 +20,7 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 	@sh stack/setup.sh prometheus
 
 extras:
-	@sh stack/setup.sh prometheus faketime node
+	@sh stack/setup.sh prometheus faketime node postgresql
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
@@ -31,6 +31,10 @@ up: setup ## the whole stack on this machine, until Ctrl-C
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
 	@echo "== tests"
 	@$(RUN) -m pytest $(ARGS)
+
+chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
+	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(FAULTS),--faults $(FAULTS))
 
 lint: setup
 	@echo "== lint"
@@ -53,6 +57,14 @@ dashboards: setup ## write Grafana's dashboards anew after a change in grafana/p
 
 contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/messages.py
 	@$(PY) -m contract
+
+audit: setup ## ask whether a vulnerability is known in what a release installs (STRICT=1: fail if nobody can be asked)
+	@.ci/audit $(ARGS)
+
+sbom: setup ## write the software bill of materials of a release to sbom.cdx.json
+	@PYTHONWARNINGS=ignore .venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file sbom.cdx.json \
+		requirements.lock
+	@echo "sbom: $$(grep -c '"purl"' sbom.cdx.json) packages in sbom.cdx.json"
 
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
 	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }

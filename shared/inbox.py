@@ -5,7 +5,7 @@ be dropped before anybody sees it, and a later `multiple` ack would acknowledge 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,6 +43,7 @@ class Received:
     timestamp: datetime | None
     headers: dict[str, Any]
     unreadable: str | None
+    user_id: str | None = None  # checked by RabbitMQ: the user of the connection that published it
 
 
 class Inbox:
@@ -103,6 +104,12 @@ class Inbox:
         with lost_connections_as_errors():
             await self._channel.basic_ack(batch[-1].tag, multiple=True)
 
+    async def acknowledge_only(self, messages: Sequence[Received]) -> None:
+        """These, and none of those that were handed out before them."""
+        with lost_connections_as_errors():
+            for message in messages:
+                await self._channel.basic_ack(message.tag)
+
 
 def _received(message: DeliveredMessage) -> Received:
     delivery, properties = message.delivery, message.header.properties
@@ -125,4 +132,5 @@ def _received(message: DeliveredMessage) -> Received:
         timestamp=properties.timestamp,
         headers=headers,
         unreadable=str(headers[UNREADABLE_HEADER]) if UNREADABLE_HEADER in headers else None,
+        user_id=properties.user_id or None,
     )

@@ -1,10 +1,10 @@
 """The kinds of fields that messages are made of, with the checks that need nothing but the field itself. Pure."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
@@ -37,22 +37,34 @@ def _a_topic(text: str) -> str:
 def _an_http_url(text: str) -> str:
     if not text.isascii() or any(c.isspace() or not c.isprintable() for c in text):
         raise ValueError("must be plain ASCII without white space (write IDN hosts as xn--…, the rest with %XX)")
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        # What it says would quote what it stumbled over: a password with a slash in it looks like a port.
+        raise ValueError("has a host or a port that cannot be read") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must start with http:// or https:// and a host")
     if parts.username is not None or parts.password is not None:
         raise ValueError("must not contain a user name or password; send an Authorization header instead")
-    if parts.port == 0:
+    if port == 0:
         raise ValueError("must not name port 0")
     return text
 
 
-def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a header name")
+def _header_names(headers: Any) -> Any:  # noqa: ANN401 - whatever was given; its type is checked after the names
+    """Before the values are looked at: an error about those names its header."""
+    for number, name in enumerate(headers if isinstance(headers, dict) else (), start=1):
+        if not _HEADER_NAME.fullmatch(str(name)):
+            # Not quoted: a whole line, value and all, is a common mistake.
+            raise ValueError(f"the name of header {number} has a character that no header name has")
         if name.lower() in _RESERVED_HEADERS:
             raise ValueError(f"{name!r} is set by Duebell or by HTTP itself")
+    return headers
+
+
+def _header_values(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
             raise ValueError(f"the value of {name!r} has a line break or a character outside printable ASCII")
     return headers
@@ -72,6 +84,10 @@ HttpUrl = Annotated[
     AfterValidator(_an_http_url),
     Field(json_schema_extra={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"}),
 ]
-Headers = Annotated[dict[str, Annotated[str, StringConstraints(max_length=4000)]], AfterValidator(_sendable_headers)]
+Headers = Annotated[
+    dict[str, Annotated[str, StringConstraints(max_length=4000)]],
+    BeforeValidator(_header_names),
+    AfterValidator(_header_values),
+]
 SecretName = Annotated[str, StringConstraints(pattern=_NAME)]
 IdempotencyKey = Annotated[str, Field(examples=["event-9b62f0e6a3c54d5eb1f0a7c2d8e94f13"])]

@@ -51,6 +51,8 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
             "duebell-routing-key": message.routing_key,
             # Every publish of ours has a message_id of its own: returns are told apart by it.
             **({"duebell-message-id": message.message_id} if message.message_id else {}),
+            # RabbitMQ lets nobody publish under another's name.
+            **({"duebell-user-id": message.user_id} if message.user_id else {}),
         },
     )
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.application import Application, an_application
 from tests.support.client_program import Installed
 from tests.support.eventually import eventually
-from tests.support.services import running_consumer
+from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, Stores
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -39,6 +39,29 @@ async def test_verdicts_come_back_and_refusals_are_raised_with_their_reasons(ins
     assert reports[4]["error"] == "Rejected"
     assert reports[4]["errors"][0].startswith("timezone: 'Mars/Olympus'")
     assert reports[5] == {"result": None}
+
+
+async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(
+    installed: Installed, site: Site, app: Application, stores: Stores
+) -> None:
+    async with running_consumer(site), running_producer(site):
+        reports = await installed.given(OWNER="yes").run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "payload": "its own", "wait": True}),
+                ("pause", ["a"], {"wait": True}),
+                ("resume", ["a"], {"wait": True}),
+                ("trigger", ["a", "now"], {"wait": True}),
+                ("trigger", ["a", "now"], {"wait": True}),
+                ("trigger", ["a"], {"payload": {"n": 1}, "wait": True}),
+            )
+        )
+        heard = await app.hears(2)
+        [stranger] = await installed.run(*calls(("cancel", ["a"], {"wait": True})))
+    outcomes = [report.get("outcome") for report in reports]
+    assert outcomes == ["accepted", "paused", "resumed", "triggered", "duplicate", "triggered"]
+    assert {json.dumps(event.content["payload"]) for event in heard} == {'"its own"', '{"n": 1}'}
+    if stores.rabbitmq:
+        assert stranger["error"] == "Rejected"
 
 
 async def test_a_payload_arrives_as_it_was_given(installed: Installed, site: Site, database: Any) -> None:

@@ -39,7 +39,7 @@ def examples_of(page: str, kind: str | None = None) -> list[Example]:
     """In docs/messages.md the heading says which message it is; elsewhere it is a request, at times without its id."""
     text = (ROOT / page).read_text(encoding="utf-8")
     found = [
-        Example(kind or section.split("\n")[0].strip(), content, "rejected" in block["before"])
+        Example(kind or section.split("\n")[0].split(",")[0], content, "rejected" in block["before"])
         for section in text.split("\n## ")
         for block in BLOCK.finditer(section)
         for content in several(block["text"])

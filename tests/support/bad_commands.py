@@ -113,4 +113,12 @@ BAD_COMMANDS = [
     _bad("cancel without id", "id", {}, key="schedule.cancel"),
     _bad("cancel with a schedule", "at", a_request(), key="schedule.cancel"),
     _bad("cancel with NUL", "id", {"id": "\0"}, type="ScheduleCancel"),
+    _bad("pause without id", "id", {}, key="schedule.pause"),
+    _bad("pause with a reason", "reason", {"id": "x", "reason": "holidays"}, key="schedule.pause"),
+    _bad("resume without id", "id", {"id": None}, key="schedule.resume"),
+    _bad("trigger without trigger_id", "trigger_id", {"id": "x"}, key="schedule.trigger"),
+    _bad("trigger_id is empty", "trigger_id", {"id": "x", "trigger_id": ""}, key="schedule.trigger"),
+    _bad("trigger_id is long", "trigger_id", {"id": "x", "trigger_id": "y" * 201}, key="schedule.trigger"),
+    _bad("trigger_id with NUL", "trigger_id", {"id": "x", "trigger_id": "\0"}, key="schedule.trigger"),
+    _bad("trigger with a topic", "topic", {"id": "x", "trigger_id": "y", "topic": "z"}, key="schedule.trigger"),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consumer.commands import Cancel, Command, RawCommand, Refused, read_command
+from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.schedules import Schedule, upcoming
 from shared.instants import format_instant
 from tests.support.bad_commands import BAD_COMMANDS, BadCommand
@@ -44,7 +44,17 @@ def test_every_wrong_field_is_named_not_only_the_first() -> None:
 def test_the_type_property_decides_and_the_routing_key_when_there_is_none() -> None:
     assert read({"id": "x"}, type="ScheduleCancel", routing_key="schedule.request") == Cancel("x")
     assert read({"id": "x"}, routing_key="schedule.cancel") == Cancel("x")
+    assert read({"id": "x"}, routing_key="schedule.pause", user_id="alice") == Pause("x", "alice")
+    assert read({"id": "x"}, type="ScheduleResume", routing_key="schedule.pause") == Resume("x")
     assert isinstance(read(a_request(), type="ScheduleRequest", routing_key="whatever"), Schedule)
+
+
+@pytest.mark.parametrize(("payload", "kept"), [(b'{"n":  1.50}', '{"n":  1.50}'), (b"null", None), (b"0", "0")])
+def test_a_triggers_payload_is_kept_byte_for_byte_and_null_leaves_it_to_the_job(
+    payload: bytes, kept: str | None
+) -> None:
+    body = b'{"id": "x", "trigger_id": "y", "payload": ' + payload + b"}"
+    assert read(body, routing_key="schedule.trigger", user_id="alice") == Trigger("x", "y", kept, user="alice")
 
 
 @pytest.mark.parametrize(
