@@ -160,9 +160,18 @@ class HeldClaim:
         await self.transaction.commit()
 
 
-@pytest.mark.parametrize("command", ["cancel", "reschedule"])
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cancel", "came late"),
+        ("reschedule", "came late"),
+        ("pause", "the job is done"),
+        ("resume", "the job is done"),
+        ("trigger", "the job is done"),
+    ],
+)
 async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_late(
-    site: Site, app: Application, database: Any, command: str
+    site: Site, app: Application, database: Any, command: str, reason: str
 ) -> None:
     await insert_due(database, 1, late=timedelta(hours=1))
     claim = HeldClaim(database)
@@ -175,13 +184,16 @@ async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_lat
             await claim.finish("done")
             reply = await app.reply(asked)
             assert reply["outcome"] == "rejected"
-            assert "came late" in reply["errors"][0]
+            assert reason in reply["errors"][0]
             assert (await read_job(watcher, "job-000001"))["status"] == "done"
     finally:
         await watcher.close(timeout=5)
 
 
-@pytest.mark.parametrize(("command", "outcome"), [("cancel", "cancelled"), ("reschedule", "rescheduled")])
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [("cancel", "cancelled"), ("reschedule", "rescheduled"), ("pause", "paused"), ("trigger", "triggered")],
+)
 async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
     site: Site, app: Application, database: Any, command: str, outcome: str
 ) -> None:
@@ -195,16 +207,19 @@ async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
             await eventually(lambda: somebody_is_blocked(watcher))
             await claim.finish("pending")
             assert (await app.reply(asked))["outcome"] == outcome
-            row = await wait_for_status(watcher, "job-000001", "cancelled" if command == "cancel" else "pending")
+            row = await wait_for_status(
+                watcher, "job-000001", {"cancel": "cancelled", "pause": "paused"}.get(command, "pending")
+            )
             assert row["sequence"] == 1, "the ring that was under way is not undone"
     finally:
         await watcher.close(timeout=5)
 
 
 async def _send(app: Application, command: str) -> str:
-    if command == "cancel":
-        return await app.send({"id": "job-000001"}, key="schedule.cancel", reply=True)
-    return await app.send(a_request(id="job-000001", revision=2), reply=True)
+    if command == "reschedule":
+        return await app.send(a_request(id="job-000001", revision=2), reply=True)
+    content = {"id": "job-000001"} | ({"trigger_id": "x"} if command == "trigger" else {})
+    return await app.send(content, key=f"schedule.{command}", reply=True)
 
 
 async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: Site, database: Any) -> None:
