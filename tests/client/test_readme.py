@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.application import an_application
 from tests.support.client_environment import CLIENT
 from tests.support.client_program import Installed
 from tests.support.services import running_consumer, running_producer
@@ -18,7 +19,7 @@ EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```(\n\n```text\n(?P<output>.*?)`
 def examples() -> list[tuple[str, list[str]]]:
     page = (CLIENT / "README.md").read_text(encoding="utf-8")
     found = [(each["code"], (each["output"] or "").splitlines()) for each in EXAMPLE.finditer(page)]
-    assert len(found) == page.count("```python") >= 7
+    assert len(found) == page.count("```python") >= 8
     return found
 
 
@@ -43,4 +44,9 @@ async def test_an_example_runs_as_it_stands(
                 assert program.process.returncode == 0, program.output
             await program.says(*output)
     finally:
+        async with an_application(plain, listen_to=None) as app:
+            for queue in re.findall(r'queue="([a-z.-]+)"', code):
+                await app.channel.queue_delete(queue)
+                await app.channel.queue_delete(f"{queue}.failed")
+                await app.channel.exchange_delete(f"{queue}.failed")
         await remove_topology(plain)
