@@ -16,9 +16,16 @@ from urllib.parse import urlsplit
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
-from aiormq.exceptions import AMQPError, ChannelInvalidStateError
+from aiormq.exceptions import (
+    AMQPError,
+    ChannelAccessRefused,
+    ChannelInvalidStateError,
+    ChannelLockedResource,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+)
 
-from duebell.errors import Unreachable
+from duebell.errors import NotAllowed, Unreachable, Unroutable
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
@@ -129,6 +136,17 @@ def lost_connections_as_errors() -> Iterator[None]:
         if (task := asyncio.current_task()) and task.cancelling():
             raise
         raise ConnectionError("the broker stopped answering") from None
+
+
+@contextmanager
+def refusals_as_errors() -> Iterator[None]:
+    """What the broker refuses for good, and closes the channel over."""
+    try:
+        yield
+    except ChannelNotFoundEntity as error:
+        raise Unroutable(f"{error}: is Duebell set up on this broker, under this prefix?") from error
+    except (ChannelAccessRefused, ChannelLockedResource, ChannelPreconditionFailed) as error:
+        raise NotAllowed(str(error)) from error
 
 
 async def _close_quietly(resource: AbstractChannel | AbstractConnection) -> None:

@@ -6,15 +6,8 @@ import asyncio
 
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
-from aiormq.exceptions import (
-    ChannelAccessRefused,
-    ChannelLockedResource,
-    ChannelNotFoundEntity,
-    ChannelPreconditionFailed,
-)
 
-from duebell.errors import DuebellError, NotAllowed, Unroutable
-from duebell.link import lost_connections_as_errors
+from duebell.link import lost_connections_as_errors, refusals_as_errors
 from duebell.names import due_binding
 
 DECLARE_TIMEOUT = 10.0
@@ -25,32 +18,23 @@ DELIVERY_LIMIT = 100_000
 
 async def declare_queue(channel: AbstractChannel, events_exchange: str, topic: str, name: str) -> None:
     failed = f"{name}.failed"
-    try:
-        with lost_connections_as_errors():
-            async with asyncio.timeout(DECLARE_TIMEOUT):
-                # An exchange of its own in front, because few users may write to the default one.
-                exchange = await channel.declare_exchange(failed, ExchangeType.FANOUT, durable=True)
-                parking = await channel.declare_queue(failed, durable=True, arguments={"x-queue-type": "quorum"})
-                await parking.bind(exchange)
-                queue = await channel.declare_queue(
-                    name,
-                    durable=True,
-                    arguments={
-                        "x-queue-type": "quorum",
-                        "x-delivery-limit": DELIVERY_LIMIT,
-                        "x-dead-letter-exchange": failed,
-                        # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It
-                        # needs reject-publish, which without a length limit never rejects anything.
-                        "x-dead-letter-strategy": "at-least-once",
-                        "x-overflow": "reject-publish",
-                    },
-                )
-                await queue.bind(events_exchange, due_binding(topic))
-    except (ChannelAccessRefused, ChannelLockedResource, ChannelPreconditionFailed, ChannelNotFoundEntity) as error:
-        raise _explained(error, name) from error
-
-
-def _explained(error: Exception, name: str) -> DuebellError:
-    if isinstance(error, ChannelNotFoundEntity):
-        return Unroutable(f"{error}: is Duebell set up on this broker, under this prefix?")
-    return NotAllowed(f"cannot listen on {name}: {error}")
+    with refusals_as_errors(), lost_connections_as_errors():
+        async with asyncio.timeout(DECLARE_TIMEOUT):
+            # An exchange of its own in front, because few users may write to the default one.
+            exchange = await channel.declare_exchange(failed, ExchangeType.FANOUT, durable=True)
+            parking = await channel.declare_queue(failed, durable=True, arguments={"x-queue-type": "quorum"})
+            await parking.bind(exchange)
+            queue = await channel.declare_queue(
+                name,
+                durable=True,
+                arguments={
+                    "x-queue-type": "quorum",
+                    "x-delivery-limit": DELIVERY_LIMIT,
+                    "x-dead-letter-exchange": failed,
+                    # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It
+                    # needs reject-publish, which without a length limit never rejects anything.
+                    "x-dead-letter-strategy": "at-least-once",
+                    "x-overflow": "reject-publish",
+                },
+            )
+            await queue.bind(events_exchange, due_binding(topic))

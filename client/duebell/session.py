@@ -8,11 +8,11 @@ from uuid import uuid4
 
 from aio_pika import DeliveryMode, Message
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
-from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed, PublishError
+from aio_pika.exceptions import PublishError
 from pydantic import ValidationError
 
-from duebell.errors import NotAllowed, Unroutable
-from duebell.link import Link, lost_connections_as_errors
+from duebell.errors import Unroutable
+from duebell.link import Link, lost_connections_as_errors, refusals_as_errors
 from duebell.messages import ScheduleReply
 from duebell.outgoing import Outgoing
 
@@ -56,15 +56,11 @@ class Session:
             reply_to=reply_to,
             correlation_id=correlation_id,
         )
-        try:
-            with lost_connections_as_errors():
+        with refusals_as_errors(), lost_connections_as_errors():
+            try:
                 await self._exchange.publish(message, outgoing.routing_key, mandatory=True)
-        except PublishError:
-            raise Unroutable(f"no queue is bound to {self._exchange.name} for {outgoing.routing_key}") from None
-        except ChannelNotFoundEntity as error:
-            raise Unroutable(str(error)) from error
-        except (ChannelAccessRefused, ChannelPreconditionFailed) as error:
-            raise NotAllowed(str(error)) from error
+            except PublishError:
+                raise Unroutable(f"no queue is bound to {self._exchange.name} for {outgoing.routing_key}") from None
 
     async def ask(self, outgoing: Outgoing, confirmed: asyncio.Event) -> ScheduleReply:
         """Publishes and waits for the verdict. If the channel is lost, so is the reply: a ConnectionError."""
@@ -83,7 +79,7 @@ class Session:
     async def _replies(self) -> str:
         async with self._opening_replies:
             if self._reply_queue is None:
-                with lost_connections_as_errors():
+                with refusals_as_errors(), lost_connections_as_errors():
                     # Named by the broker: most users may declare that much.
                     queue = await self._channel.declare_queue(exclusive=True, auto_delete=True)
                     await queue.consume(self._take, no_ack=True)
