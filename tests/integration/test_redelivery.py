@@ -11,10 +11,10 @@ import aio_pika
 import pytest
 
 from shared.topology import DELIVERY_LIMIT
-from tests.acceptance.test_faults import held_back, somebody_waits
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
 from tests.support.eventually import eventually
+from tests.support.gate import held_back, somebody_waits
 from tests.support.services import service_process
 from tests.support.stores import Site, Stores
 
