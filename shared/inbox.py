@@ -18,7 +18,7 @@ from pamqp.commands import Basic
 
 from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
-from shared.properties import UNREADABLE_HEADER
+from shared.properties import UNREADABLE_HEADER, UnreadableProperty
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -116,6 +116,7 @@ def _received(message: DeliveredMessage) -> Received:
     if not isinstance(delivery, Basic.Deliver) or delivery.delivery_tag is None:
         raise TypeError(f"not a delivery: {delivery!r}")
     headers = dict(properties.headers or {})
+    unreadable = headers.get(UNREADABLE_HEADER)
     return Received(
         tag=delivery.delivery_tag,
         body=message.body,
@@ -131,6 +132,6 @@ def _received(message: DeliveredMessage) -> Received:
         reply_to=properties.reply_to,
         timestamp=properties.timestamp,
         headers=headers,
-        unreadable=str(headers[UNREADABLE_HEADER]) if UNREADABLE_HEADER in headers else None,
+        unreadable=str(unreadable) if isinstance(unreadable, UnreadableProperty) else None,
         user_id=properties.user_id or None,
     )

@@ -1,4 +1,4 @@
-"""A journey shown on a terminal: steps with the time they took, checks at the end, and a verdict as the exit code."""
+"""A journey shown on a terminal: steps and when they were, checks at the end, and a verdict that is the exit code."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,6 @@
 """The table of a run: one line per fault, with what became of the occurrences that fell into its share of the time. A
-moment belongs to the fault that struck last before it, so the lines add up to the whole. Pure.
+moment belongs to the fault that struck last before it, and a duplicate to the first that struck between its copies: so
+the lines add up to the whole. Pure.
 """
 
 from bisect import bisect_right
@@ -7,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.chaos.checking import duplicates_of
+from tests.chaos.checking import duplicates_of, explains
 from tests.chaos.history import by_job
 from tests.chaos.ledger import Ledger, Struck
 
@@ -49,8 +50,9 @@ def account(ledger: Ledger) -> list[Line]:
             of(due_at).webhooks += 1
         for call in history.calls:
             of(call.due_at).effects += call.effect
-    for _, copy in duplicates_of(ledger.heard):
-        of(copy.fired_at).duplicated += 1
+    for first, copy in duplicates_of(ledger.heard):
+        between = [one for one in struck if explains(one, first, copy) and one.began_at >= first.fired_at]
+        of(between[0].began_at if between else first.fired_at).duplicated += 1
     _charge_recovery(lines, struck, _waits(ledger))
     ordered = [lines[BEFORE], *(lines[label] for label in sorted(lines) if label != BEFORE)]
     return [*ordered, _sum(ordered)]
