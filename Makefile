@@ -31,9 +31,9 @@ birthdays: setup ## an application on top: a birthday travels to its greeting, o
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
 
-test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
+test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=2 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile $(ARGS)
 
 fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
 	@for target in commands rules; do \
