@@ -1,7 +1,6 @@
 """Answers to what is wrong, all of one shape: 400 with the fields named, 404, 503 while the database is away."""
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -38,7 +37,7 @@ class UserNotFound(Exception):
 def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _answer(400, [FieldProblem(field=_field(e["loc"]), problem=_problem(e)) for e in error.errors()])
+        return _answer(400, [FieldProblem(field=_field(e), problem=_problem(e)) for e in error.errors()])
 
     @app.exception_handler(BadField)
     async def _(_: Request, error: BadField) -> JSONResponse:
@@ -80,11 +79,11 @@ def _methods(app: FastAPI, path: str) -> str:
     return ", ".join(sorted(method.upper() for operations in found for method in operations))
 
 
-def _field(location: Sequence[int | str]) -> str:
-    """`body` or `path` comes first; where a key of a mapping is wrong, `[key]` comes last."""
-    names = [str(part) for part in location[1:] if part != "[key]"]
-    is_text = location[0] == "body" and names and names[0].isdigit() and len(names) == 1
-    return "body" if not names or is_text else ".".join(names)
+def _field(error: dict[str, Any]) -> str:
+    """`body` or `path` comes first. Of a body that is not JSON, a position follows; of a wrong key, `[key]`."""
+    if error["type"] == "json_invalid":
+        return "body"
+    return ".".join(str(part) for part in error["loc"][1:] if part != "[key]") or "body"
 
 
 def _problem(error: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from tests.birthdays.application import Home, birthdays, born, duebell, greeted, greetings_of
+from tests.birthdays.application import Home, Logins, birthdays, born, duebell, greeted, greetings_of
 from tests.birthdays.jobs import job_of
 from tests.birthdays.users import Clock, Soon, a_user
 from tests.support.deliveries import all_end
@@ -13,7 +13,7 @@ from tests.support.stores import Site
 
 
 async def test_a_new_user_is_answered_with_the_next_birthday_and_scheduled_for_it(
-    site: Site, home: Home, database: Any
+    site: Site, home: Home, logins: Logins, database: Any
 ) -> None:
     async with birthdays(home) as client, running_consumer(site):
         answer = await client.post("/user", json=a_user(dateOfBirth="1990-07-01", timezone="America/New_York"))
@@ -27,6 +27,7 @@ async def test_a_new_user_is_answered_with_the_next_birthday_and_scheduled_for_i
         assert event["utcTime"].endswith("-07-01T13:00:00Z")
         job = await job_of(database)
         assert job["next_run_at"] == datetime.fromisoformat(event["utcTime"])
+        assert job["owner"] == "birthdays" or not logins.on_broker, "nobody else may change it"
         assert (await client.get(f"/user/{shown['user']['id']}")).json() == shown
         await home.has("outbox", 0)
 
