@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.chaos.faults import STORES, Fault, targets_of, track_of
+from tests.chaos.faults import STORES, Fault, may_duplicate, targets_of, track_of
 
 REPLICAS = 2
 
@@ -51,6 +51,10 @@ class Strike:
     @property
     def track(self) -> str:
         return track_of(self.target)
+
+    @property
+    def may_duplicate(self) -> bool:
+        return may_duplicate(self.fault, self.target)
 
     @property
     def victim(self) -> str:
