@@ -1,6 +1,7 @@
 """Virtual environments in which the client is installed as an application would install it: its wheel and what its lock
 file names, nothing of the services. They are kept under `.stack/`, by the hash of the lock, so that only the first run
-has to fetch anything; the wheel is built anew each time.
+has to fetch anything; the wheel is built and installed anew when the client has changed, and not under the feet of
+another run.
 """
 
 import fcntl
@@ -22,17 +23,34 @@ OURS = Path(sys.executable)
 
 def client_python(lock: str = "requirements.lock") -> Path:
     """The interpreter of an environment with the client as it is now, and what that lock names."""
-    with _alone(), tempfile.TemporaryDirectory() as directory:
-        builder, python = _environment("requirements-build.lock"), _environment(lock)
-        _run(builder, "-m", "hatchling", "build", "--target", "wheel", "--directory", directory, cwd=CLIENT)
-        [wheel] = Path(directory).glob("*.whl")
-        _pip(python, "--no-deps", "--force-reinstall", str(wheel))
+    with _alone():
+        python = _environment(lock)
+        installed, wanted = python.parents[1] / "client", _digest(*_sources())
+        if not installed.exists() or installed.read_text() != wanted:
+            _install_client(python)
+            installed.write_text(wanted)
         return python
 
 
+def _install_client(python: Path) -> None:
+    builder = _environment("requirements-build.lock")
+    with tempfile.TemporaryDirectory() as directory:
+        _run(builder, "-m", "hatchling", "build", "--target", "wheel", "--directory", directory, cwd=CLIENT)
+        [wheel] = Path(directory).glob("*.whl")
+        _pip(python, "--no-deps", "--force-reinstall", str(wheel))
+
+
+def _sources() -> list[Path]:
+    return [CLIENT / "pyproject.toml", CLIENT / "README.md", *sorted(CLIENT.glob("duebell/*.py"))]
+
+
+def _digest(*files: Path) -> str:
+    parts = [hashlib.sha256(file.read_bytes()).hexdigest() + file.name for file in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
 def _environment(lock: str) -> Path:
-    content = (CLIENT / lock).read_bytes()
-    directory = KEPT / f"{lock.removesuffix('.lock')}-{hashlib.sha256(content).hexdigest()[:16]}"
+    directory = KEPT / f"{lock.removesuffix('.lock')}-{_digest(CLIENT / lock)}"
     python, done = directory / "bin" / "python", directory / "installed"
     if not done.exists():
         _run(OURS, "-m", "venv", "--clear", "--without-pip", str(directory))

@@ -22,7 +22,8 @@ def installed_project(source: Path) -> Path:
     with (KEPT / "installing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for file in source.iterdir():
-            if file.is_file():
+            # What is there already may be in use by another run.
+            if file.is_file() and not _same(file, directory / file.name):
                 shutil.copy(file, directory)
         if not (directory / "installed").exists():
             command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
@@ -32,3 +33,7 @@ def installed_project(source: Path) -> Path:
             assert done.returncode == 0, done.stdout + done.stderr
             (directory / "installed").touch()
     return directory
+
+
+def _same(one: Path, other: Path) -> bool:
+    return other.exists() and one.read_bytes() == other.read_bytes()

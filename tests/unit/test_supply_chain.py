@@ -24,7 +24,7 @@ from tests.support.services import ROOT
 LOCKS = [
     "requirements.lock",
     "requirements-dev.lock",
-    *(f"client/{lock.name}" for lock in (ROOT / "client").glob("*.lock")),
+    *(f"client/{lock.name}" for lock in sorted((ROOT / "client").glob("*.lock"))),
 ]
 
 
