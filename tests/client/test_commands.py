@@ -139,9 +139,10 @@ async def test_the_synchronous_client_does_the_same(installed: Installed, site: 
         assert program.process.returncode == 0, program.output
         assert program.lines[:4] == ["accepted", "rescheduled", "50", "cancelled"]
         assert program.lines[4].startswith("refused cron:")
+        assert program.lines[5] == "sent 1 failed worse", "one that fails stops no other"
 
         async def all_stored() -> bool:
-            return bool(await database.fetchval("select count(*) from jobs") == 71)
+            return bool(await database.fetchval("select count(*) from jobs") == 72)
 
         await eventually(all_stored)
 

@@ -3,7 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-from duebell import Rejected, request
+from duebell import Rejected, SomeFailed, request
 from duebell.sync import Scheduler
 
 with Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"]) as duebell:
@@ -17,3 +17,7 @@ with Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"]) as duebell:
         duebell.schedule("bad", cron="not a cron", wait=True)
     except Rejected as rejected:
         print("refused", rejected.errors[0])
+    try:
+        duebell.schedule_many([request("good", cron="@daily"), request("worse", cron="no cron")], wait=True)
+    except SomeFailed as some:
+        print("sent", some.sent, "failed", *some.failures)
