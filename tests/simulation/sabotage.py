@@ -1,0 +1,134 @@
+"""Mistakes that somebody could make in the services, one at a time: the simulation must find each of them, or its
+silence about the real code would mean nothing.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import consumer.store
+import delivery.announcing
+import delivery.dispatching
+import delivery.store
+import producer.firing
+from delivery.outcomes import Answered, Attempt, CallResult, Delivered, Outcome, RetryPolicy
+from producer.settling import Settled, Shot
+from shared import batches
+from shared.outgoing import Verdict
+from tests.simulation import machine
+
+Patch = pytest.MonkeyPatch
+
+
+def _without(monkeypatch: Patch, module: Any, statement: str, text: str, instead: str = "") -> None:
+    sql = getattr(module, statement)
+    assert text in sql, f"{statement} no longer says {text!r}"
+    monkeypatch.setattr(module, statement, sql.replace(text, instead))
+
+
+def _claims(monkeypatch: Patch, text: str, instead: str) -> None:
+    for work, lane in machine.LANES.items():
+        assert text in lane.claim_sql, f"{lane.name} no longer says {text!r}"
+        monkeypatch.setitem(machine.LANES, work, replace(lane, claim_sql=lane.claim_sql.replace(text, instead)))
+
+
+def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
+    handle = batches._handle
+
+    async def hasty(batch: Any, handler: Any, inbox: Any, stop: Any) -> None:
+        with suppress(ConnectionError):
+            await inbox.acknowledge(batch)
+            await handle(batch, handler, inbox, stop)
+
+    monkeypatch.setattr(batches, "_handle", hasty)
+
+
+def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
+    numbers = itertools.count()
+
+    def fresh(job_id: str, due_at: datetime, topic: str) -> str:
+        return f"event-{job_id}-{due_at:%H%M%S}-{topic}-{next(numbers)}"
+
+    monkeypatch.setattr("producer.events.idempotency_key", fresh)
+
+
+def claim_without_locking(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, "for no key update skip locked", "")
+
+
+def wait_for_rows_that_others_hold(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, " skip locked", "")
+
+
+def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, "coalesce($1::timestamptz, now())", "coalesce($1::timestamptz, now() + interval '1 minute')")
+
+
+def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
+    settle_all = producer.firing.settle_all
+
+    def trusting(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
+        return settle_all(shots, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
+
+    monkeypatch.setattr(producer.firing, "settle_all", trusting)
+
+
+def let_the_latest_request_win(monkeypatch: Patch) -> None:
+    _without(monkeypatch, consumer.store, "APPLY_CHANGES", "excluded.revision > jobs.revision", "true")
+
+
+def forget_a_cancel_that_came_first(monkeypatch: Patch) -> None:
+    columns = consumer.store._columns
+
+    def forgetful(change: Any) -> Any:
+        return columns(change if change.schedule is None else replace(change, cancelled_by=None))
+
+    monkeypatch.setattr(consumer.store, "_columns", forgetful)
+
+
+def record_without_asking_for_the_version(monkeypatch: Patch) -> None:
+    _without(monkeypatch, delivery.store, "RECORD", "and d.version = o.version ")
+
+
+def lease_for_no_time(monkeypatch: Patch) -> None:
+    _without(monkeypatch, delivery.store, "CLAIM_OLDEST", "secs => timeout_seconds + $2", "secs => 0 * $2")
+
+
+def take_no_answer_for_a_good_one(monkeypatch: Patch) -> None:
+    decide = delivery.dispatching.decide
+
+    def optimistic(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+        return decide(result, attempt, policy) if isinstance(result, Answered) else Delivered()
+
+    monkeypatch.setattr(delivery.dispatching, "decide", optimistic)
+
+
+def forget_announcements_that_were_refused(monkeypatch: Patch) -> None:
+    settle = delivery.announcing.settle_announcements
+
+    async def careless(connection: Any, announced: Sequence[int], put_off: Any) -> None:
+        await settle(connection, [*announced, *put_off], {})
+
+    monkeypatch.setattr(delivery.announcing, "settle_announcements", careless)
+
+
+# Each with what the ledger says about it.
+MISTAKES: dict[Callable[[Patch], None], str] = {
+    acknowledge_before_the_commit: "is lost|was lost|was forgotten",
+    make_a_new_key_for_every_publish: "two keys",
+    claim_without_locking: "rang 2 times",
+    wait_for_rows_that_others_hold: "a producer waits for another",
+    claim_a_minute_too_soon: "rang early",
+    take_silence_for_a_confirm: "never rang",
+    let_the_latest_request_win: "went back to revision|was lost",
+    forget_a_cancel_that_came_first: "was to be cancelled",
+    record_without_asking_for_the_version: "written by one who had lost its lease",
+    lease_for_no_time: "claimed by two at once",
+    take_no_answer_for_a_good_one: "its receiver knows nothing of it",
+    forget_announcements_that_were_refused: "never announced",
+}
