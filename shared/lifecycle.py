@@ -3,6 +3,7 @@ grace time is over, or at a second signal, what is left is abandoned. Work that 
 """
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -82,6 +83,8 @@ def _say_last_words(error: BaseException) -> int:
         get_log().error("cannot_start", problem=str(reasons[0]))
     else:
         get_log().error("died", error="; ".join(dict.fromkeys(map(_describe, reasons))), exc_info=error)
+    # What is cleared away from here on (a connection that was just being made, say) has nothing to add.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
     return 1
 
 
