@@ -89,8 +89,11 @@ def _say_last_words(error: BaseException) -> int:
 
 
 def _reasons(error: BaseException) -> list[BaseException]:
-    """What went wrong, without the task groups that it went through."""
+    """What went wrong, without the task groups that it went through; but with the loop that it went through first."""
     if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            for name in getattr(error, "__notes__", ()):
+                inner.add_note(name)
         return [reason for inner in error.exceptions for reason in _reasons(inner)]
     return [error]
 
