@@ -3,6 +3,7 @@ does; and it reorders, duplicates, refuses, and loses connections before and aft
 """
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -100,6 +101,8 @@ class SimPublisher:
         for message, verdict in zip(messages, verdicts, strict=True):
             if verdict is Verdict.CONFIRMED or fate is Fate.LOST_AFTER:
                 self.broker.route(message, self.worker)
+            elif message.routing_key == REPLY_QUEUE:
+                self.broker.ledger.unheard.add(json.loads(message.body)["id"])
         if fate in {Fate.LOST_AFTER, Fate.MIXED}:
             self.broker.ledger.in_doubt(self.worker)
         return verdicts

@@ -41,6 +41,7 @@ class Ledger:
     asked: list[Asked] = field(default_factory=list)
     cancels: set[str] = field(default_factory=set)
     replies: list[dict[str, Any]] = field(default_factory=list)
+    unheard: set[str] = field(default_factory=set)  # ids whose reply was lost: replies are given at most once
     parked: list[Outgoing] = field(default_factory=list)
     # ScheduleDue that the broker took, by key, and how many copies beyond the first the faults so far account for.
     rung: Counter[str] = field(default_factory=Counter)
@@ -140,9 +141,10 @@ class Ledger:
 
     def _expect_the_holder(self, row: Any, before: Any, active: set[int]) -> None:
         """An outcome is written by whoever holds the lease, and by nobody else."""
-        recorded = (row["status"] in FINAL, row["retry_count"], row["attempts"])
-        if recorded == ((before["status"] in FINAL, before["retry_count"], before["attempts"]) if before else (False, 0, 0)):
+        if before is None or all(row[column] == before[column] for column in ("status", "retry_count", "attempts")):
             return
+        if (before["status"], row["status"], row["attempts"]) == ("PENDING", "PROCESSING", 0):
+            return  # a claim
         lease = self._leases.get((row["id"], row["version"] - 1))
         if lease is None or lease.worker.number not in active:
             self.violations.append(f"an outcome of delivery {row['id']} was written by one who had lost its lease")

@@ -3,40 +3,42 @@ application must have been kept.
 """
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 
 from tests.simulation.ledger import Asked, Broken, Ledger
 
 
 def reckon(ledger: Ledger) -> None:
-    jobs, deliveries = ledger.jobs, ledger.deliveries
+    if faults := [*_of_jobs(ledger), *_of_webhooks(ledger)]:
+        raise Broken("; ".join(faults))
+
+
+def _of_jobs(ledger: Ledger) -> Iterator[str]:
     rung = set(ledger.occurrences.values())
-    faults: list[str] = []
-
     for job_id in sorted({asked.id for asked in ledger.asked} | ledger.cancels):
-        if job_id not in jobs:
-            faults.append(f"{job_id} was confirmed to its application, and is lost")
-        elif job_id in ledger.cancels:
-            if jobs[job_id]["status"] != "cancelled" and not _said(ledger, job_id, "rejected"):
-                faults.append(f"{job_id} was to be cancelled, is {jobs[job_id]['status']}, and nobody was told")
-        else:
-            faults += _missing(ledger, job_id, jobs[job_id]["revision"], rung)
-
+        job = ledger.jobs.get(job_id)
+        if job is None:
+            yield f"{job_id} was confirmed to its application, and is lost"
+        elif job_id not in ledger.cancels:
+            yield from _missing(ledger, job_id, job["revision"], rung)
+        elif job["status"] != "cancelled" and job_id not in ledger.unheard and not _said(ledger, job_id, "rejected"):
+            yield f"{job_id} was to be cancelled, is {job['status']}, and nobody was told"
     wanted = {(asked.id, at) for asked in ledger.asked for at in asked.occurrences}
-    faults += [f"{occurrence} rang, and nobody had asked for it" for occurrence in rung - wanted]
+    yield from (f"{occurrence} rang, and nobody had asked for it" for occurrence in rung - wanted)
 
-    delivered = {row["idempotency_key"]: row for row in deliveries.values()}
-    if len(delivered) != len(deliveries):
-        faults.append("an occurrence has two deliveries")
+
+def _of_webhooks(ledger: Ledger) -> Iterator[str]:
+    delivered = {row["idempotency_key"]: row["status"] for row in ledger.deliveries.values()}
+    if len(delivered) != len(ledger.deliveries):
+        yield "an occurrence has two deliveries"
     for key in ledger.webhooks:
         if key not in delivered:
-            faults.append(f"{ledger.occurrences[key]} rang, and its webhook was forgotten")
-        elif delivered[key]["status"] == "COMPLETED" and key not in ledger.effects:
-            faults.append(f"{ledger.occurrences[key]} is COMPLETED, and its receiver knows nothing of it")
+            yield f"{ledger.occurrences[key]} rang, and its webhook was forgotten"
+        elif delivered[key] == "COMPLETED" and key not in ledger.effects:
+            yield f"{ledger.occurrences[key]} is COMPLETED, and its receiver knows nothing of it"
         elif key not in ledger.announced:
-            faults.append(f"how {ledger.occurrences[key]} ended was never announced")
-    if faults:
-        raise Broken("; ".join(faults))
+            yield f"how {ledger.occurrences[key]} ended was never announced"
 
 
 def _missing(ledger: Ledger, job_id: str, revision: int, rung: set[tuple[str, datetime]]) -> list[str]:
@@ -48,9 +50,7 @@ def _missing(ledger: Ledger, job_id: str, revision: int, rung: set[tuple[str, da
     faults = []
     if revision != newest and not _was_parked(ledger, requests[newest]):
         faults.append(f"revision {newest} of {job_id} was lost: it is at {revision}")
-    faults += [
-        f"{job_id} never rang for {at}" for at in requests[revision].occurrences if (job_id, at) not in rung
-    ]
+    faults += [f"{job_id} never rang for {at}" for at in requests[revision].occurrences if (job_id, at) not in rung]
     return faults
 
 

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 import consumer.store
-import delivery.announcing
-import delivery.dispatching
 import delivery.store
-import producer.firing
-from delivery.outcomes import Answered, Attempt, CallResult, Delivered, Outcome, RetryPolicy
-from producer.settling import Settled, Shot
+from delivery.outcomes import Answered, Attempt, CallResult, Delivered, Outcome, RetryPolicy, decide
+from delivery.store_ended import settle_announcements
+from producer.settling import Settled, Shot, settle_all
 from shared import batches
 from shared.outgoing import Verdict
 from tests.simulation import machine
@@ -70,12 +68,10 @@ def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
 
 
 def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
-    settle_all = producer.firing.settle_all
-
     def trusting(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
         return settle_all(shots, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
 
-    monkeypatch.setattr(producer.firing, "settle_all", trusting)
+    monkeypatch.setattr("producer.firing.settle_all", trusting)
 
 
 def let_the_latest_request_win(monkeypatch: Patch) -> None:
@@ -100,32 +96,28 @@ def lease_for_no_time(monkeypatch: Patch) -> None:
 
 
 def take_no_answer_for_a_good_one(monkeypatch: Patch) -> None:
-    decide = delivery.dispatching.decide
-
     def optimistic(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
         return decide(result, attempt, policy) if isinstance(result, Answered) else Delivered()
 
-    monkeypatch.setattr(delivery.dispatching, "decide", optimistic)
+    monkeypatch.setattr("delivery.dispatching.decide", optimistic)
 
 
 def forget_announcements_that_were_refused(monkeypatch: Patch) -> None:
-    settle = delivery.announcing.settle_announcements
-
     async def careless(connection: Any, announced: Sequence[int], put_off: Any) -> None:
-        await settle(connection, [*announced, *put_off], {})
+        await settle_announcements(connection, [*announced, *put_off], {})
 
-    monkeypatch.setattr(delivery.announcing, "settle_announcements", careless)
+    monkeypatch.setattr("delivery.announcing.settle_announcements", careless)
 
 
 # Each with what the ledger says about it.
 MISTAKES: dict[Callable[[Patch], None], str] = {
-    acknowledge_before_the_commit: "is lost|was lost|was forgotten",
+    acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
     make_a_new_key_for_every_publish: "two keys",
-    claim_without_locking: "rang 2 times",
+    claim_without_locking: "rang 2 times|a producer waits for another",
     wait_for_rows_that_others_hold: "a producer waits for another",
     claim_a_minute_too_soon: "rang early",
     take_silence_for_a_confirm: "never rang",
-    let_the_latest_request_win: "went back to revision|was lost",
+    let_the_latest_request_win: "went back to revision|was lost|rang 2 times",
     forget_a_cancel_that_came_first: "was to be cancelled",
     record_without_asking_for_the_version: "written by one who had lost its lease",
     lease_for_no_time: "claimed by two at once",

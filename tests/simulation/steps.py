@@ -5,6 +5,7 @@ the real decisions. Only the broker and the receiver are played.
 import asyncio
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
@@ -146,10 +147,8 @@ class Steps:
             Bell(),
             TIMEOUT,
         )
-        try:
+        with suppress(*PASSING_TROUBLE):
             await announcer.announce_once()
-        except PASSING_TROUBLE:
-            pass
 
     def _publisher(self, worker: Worker) -> Publisher:
         return cast("Publisher", SimPublisher(self.broker, worker))

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from tests.support.eventually import eventually
 from tests.support.stores import Stores, new_site
 
 RealConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -86,8 +87,10 @@ class Town:
     async def end_backend(self, pid: int) -> None:
         """Returns when it is gone, and its locks with it."""
         await self._fetch("select pg_terminate_backend($1)", pid)
-        while await self._fetch("select from pg_stat_activity where pid = $1", pid):
-            await asyncio.sleep(0.001)
+        await eventually(lambda: self._is_gone(pid))
+
+    async def _is_gone(self, pid: int) -> bool:
+        return not await self._fetch("select from pg_stat_activity where pid = $1", pid)
 
     async def _execute(self, sql: str, *arguments: object) -> None:
         async with self._one_at_a_time:

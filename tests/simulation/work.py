@@ -35,7 +35,7 @@ def what_there_is_to_do(broker: SimBroker, ledger: Ledger) -> list[Work]:
         Work.FIRE_BACKLOG: any(at <= fresh_since for at in due),
         Work.FIRE_REFUSED: any(_is_due(row["retry_at"], ledger) for row in pending),
     }
-    return [work for work in Work if there_is[work]]
+    return [work for work in reversed(Work) if there_is[work]]  # the later a stage, the rarer
 
 
 def is_at_rest(broker: SimBroker, ledger: Ledger) -> bool:

@@ -42,41 +42,44 @@ class Worker:
     at: str = ""  # what it is about to do
     lost_its_locks: bool = False
     dead: bool = False
+    _doing: Callable[[], Coroutine[Any, Any, None]] | None = None
     _told: "asyncio.Future[Fate] | None" = None
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_idle(self) -> bool:
-        return self.task is None
+        return self.task is None and self._doing is None
 
     @property
     def waits(self) -> bool:
         """For a row that another one holds."""
         return self.task is not None and not self._arrived.is_set()
 
-    def begin(self, work: str, doing: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: str, doing: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """It sets out when it is driven."""
         self.work, self.dead, self.lost_its_locks = work, False, False
-        self.task = asyncio.get_running_loop().create_task(doing)
+        self._doing = doing
 
-    async def drive(self, fates: Sequence[Fate]) -> None:
-        """One stop for each, as far as it comes."""
-        for fate in fates:
+    async def drive(self, fates: Sequence[Fate]) -> Sequence[Fate]:
+        """One stop for each, as far as it comes. Returns those that are left over."""
+        if self._doing is not None:
+            self.task, self._doing = asyncio.get_running_loop().create_task(self._doing()), None
+        for place, fate in enumerate(fates):
             standing = await self.settle()
             if fate is Fate.CRASH:
                 await self.crash()
-            elif not standing:
-                return
-            else:
-                self._release(fate)
+                return fates[place + 1 :]
+            if not standing:
+                return fates[place:]
+            self._release(fate)
         await self.settle()
+        return []
 
     async def settle(self) -> bool:
         """Whether it stands at a stop. If not, it has ended, or waits for a row that another one holds."""
         while self.task is not None:
             arriving = asyncio.ensure_future(self._arrived.wait())
-            await asyncio.wait(
-                {self.task, arriving}, timeout=LOOK_AGAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({self.task, arriving}, timeout=LOOK_AGAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             arriving.cancel()
             if self._arrived.is_set():
                 return True
