@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 import consumer.store
-import delivery.store
-from delivery.outcomes import Answered, Attempt, CallResult, Delivered, Outcome, RetryPolicy, decide
-from delivery.store_ended import settle_announcements
 from producer.settling import Settled, Shot, settle_all
 from shared import batches
 from shared.outgoing import Verdict
@@ -78,37 +75,6 @@ def let_the_latest_request_win(monkeypatch: Patch) -> None:
     _without(monkeypatch, consumer.store, "APPLY_CHANGES", "excluded.revision > jobs.revision", "true")
 
 
-def forget_a_cancel_that_came_first(monkeypatch: Patch) -> None:
-    columns = consumer.store._columns
-
-    def forgetful(change: Any) -> Any:
-        return columns(change if change.schedule is None else replace(change, cancelled_by=None))
-
-    monkeypatch.setattr(consumer.store, "_columns", forgetful)
-
-
-def record_without_asking_for_the_version(monkeypatch: Patch) -> None:
-    _without(monkeypatch, delivery.store, "RECORD", "and d.version = o.version ")
-
-
-def lease_for_no_time(monkeypatch: Patch) -> None:
-    _without(monkeypatch, delivery.store, "CLAIM_OLDEST", "secs => timeout_seconds + $2", "secs => 0 * $2")
-
-
-def take_no_answer_for_a_good_one(monkeypatch: Patch) -> None:
-    def optimistic(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
-        return decide(result, attempt, policy) if isinstance(result, Answered) else Delivered()
-
-    monkeypatch.setattr("delivery.dispatching.decide", optimistic)
-
-
-def forget_announcements_that_were_refused(monkeypatch: Patch) -> None:
-    async def careless(connection: Any, announced: Sequence[int], put_off: Any) -> None:
-        await settle_announcements(connection, [*announced, *put_off], {})
-
-    monkeypatch.setattr("delivery.announcing.settle_announcements", careless)
-
-
 # Each with what the ledger says about it.
 MISTAKES: dict[Callable[[Patch], None], str] = {
     acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
@@ -118,9 +84,4 @@ MISTAKES: dict[Callable[[Patch], None], str] = {
     claim_a_minute_too_soon: "rang early",
     take_silence_for_a_confirm: "never rang",
     let_the_latest_request_win: "went back to revision|was lost|rang 2 times",
-    forget_a_cancel_that_came_first: "was to be cancelled",
-    record_without_asking_for_the_version: "written by one who had lost its lease",
-    lease_for_no_time: "claimed by two at once",
-    take_no_answer_for_a_good_one: "its receiver knows nothing of it",
-    forget_announcements_that_were_refused: "never announced",
 }

@@ -1,4 +1,4 @@
-"""Simulated histories of the core steps: none breaks a promise; each of a dozen mistakes is found by one that does."""
+"""Simulated histories of the core steps: none breaks a promise; each of several mistakes is found by one that does."""
 
 from collections.abc import Callable
 
