@@ -1,5 +1,5 @@
 # One image for all: `python -m consumer`, `producer`, `delivery`, `shared.migrate`, `shared.topology`, and the example
-# receiver.
+# receiver; and the command line, `duebell`.
 FROM python:3.11.13-slim-bookworm AS packages
 WORKDIR /build
 COPY requirements.lock ./
@@ -15,5 +15,8 @@ COPY consumer consumer
 COPY producer producer
 COPY delivery delivery
 COPY examples examples
+COPY cli cli
+COPY duebell duebell
+RUN ln -s /app/duebell /usr/local/bin/duebell
 USER 10001
 CMD ["python", "-m", "consumer"]

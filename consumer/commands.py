@@ -15,8 +15,19 @@ from consumer.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
 from consumer.refusal import Refusal
 from consumer.schedules import Schedule, resolve
 from shared.instants import format_instant
-from shared.messages import CANCEL_TYPE, REQUEST_TYPE, ScheduleCancel, ScheduleRequest
-from shared.names import CANCEL_KEY, REQUEST_KEY
+from shared.messages import (
+    CANCEL_TYPE,
+    PAUSE_TYPE,
+    REQUEST_TYPE,
+    RESUME_TYPE,
+    TRIGGER_TYPE,
+    ScheduleCancel,
+    SchedulePause,
+    ScheduleRequest,
+    ScheduleResume,
+    ScheduleTrigger,
+)
+from shared.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 
 # What a command may need besides its payload.
 ROOM_BESIDE_PAYLOAD = 64 * 1024
@@ -25,9 +36,15 @@ MAX_ERRORS = 10
 LONGEST_WAIT = timedelta(days=30)
 MAX_ERROR_LENGTH = 300
 
-Model = TypeVar("Model", ScheduleRequest, ScheduleCancel)
+Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger)
 
-_TYPE_OF_KEY = {REQUEST_KEY: REQUEST_TYPE, CANCEL_KEY: CANCEL_TYPE}
+_TYPE_OF_KEY = {
+    REQUEST_KEY: REQUEST_TYPE,
+    CANCEL_KEY: CANCEL_TYPE,
+    PAUSE_KEY: PAUSE_TYPE,
+    RESUME_KEY: RESUME_TYPE,
+    TRIGGER_KEY: TRIGGER_TYPE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +55,34 @@ class RawCommand:
     timestamp: datetime | None = None
     unreadable: str | None = None  # "property: what is wrong with it"
     traceparent: str | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    id: str
+    trigger_id: str
+    payload: str | None = None  # JSON text, as it came; None: the job's own
+    traceparent: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +93,7 @@ class Refused:
     id: str | None = None
 
 
-Command = Schedule | Cancel | Refused
+Command = Schedule | Cancel | Pause | Resume | Trigger | Refused
 
 
 class _PayloadOnly(msgspec.Struct):
@@ -68,11 +108,19 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         if isinstance(given_id := content.get("id"), str):
             job_id = given_id[:200]
         if kind == CANCEL_TYPE:
-            return Cancel(_validated(ScheduleCancel, content).id)
+            return Cancel(_validated(ScheduleCancel, content).id, raw.user_id)
+        if kind == PAUSE_TYPE:
+            return Pause(_validated(SchedulePause, content).id, raw.user_id)
+        if kind == RESUME_TYPE:
+            return Resume(_validated(ScheduleResume, content).id, raw.user_id)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
+        if kind == TRIGGER_TYPE:
+            trigger = _validated(ScheduleTrigger, content)
+            given = payload if content.get("payload") is not None else None
+            return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id)
         request = _validated(ScheduleRequest, content)
         schedule = resolve(request, payload, _made_at(raw, now) if request.starts_when_made else now)
-        return replace(schedule, traceparent=raw.traceparent)
+        return replace(schedule, traceparent=raw.traceparent, user=raw.user_id)
     except Refusal as refusal:
         return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
 
@@ -83,7 +131,7 @@ def _message_type(raw: RawCommand) -> str:
     if raw.type:
         if raw.type in _TYPE_OF_KEY.values():
             return raw.type
-        raise Refusal(f"type: {raw.type!r} is not a command; {REQUEST_TYPE} or {CANCEL_TYPE} is")
+        raise Refusal(f"type: {raw.type!r} is not a command; {REQUEST_TYPE} is one")
     if kind := _TYPE_OF_KEY.get(raw.routing_key):
         return kind
     raise Refusal(f"type: is missing, and the routing key {raw.routing_key!r} names no command")
@@ -114,7 +162,7 @@ def _validated(model: type[Model], content: dict[str, Any]) -> Model:
 
 
 def _describe(problem: ErrorDetails) -> str:
-    field = ".".join(str(part) for part in problem["loc"])[:100]
+    field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
     match problem["type"]:
         case "extra_forbidden":
             text = "is not a field of this command"

@@ -1,15 +1,17 @@
-"""What a batch of commands comes to, id by id, and what each command is told. Pure.
+"""What a batch of requests and cancels comes to, id by id, and what each command is told. Pure.
 
 Commands reach several consumers in any order, so the outcome must not depend on it: a cancel wins over every request,
-and among requests the highest revision wins. Folding a batch by id first also gives the SQL one row per id.
+and among requests the highest revision wins. Folding a batch by id first also gives the SQL one row per id. Here all
+commands for one id are one user's: consumer.steps sees to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from consumer.commands import Cancel, Command, Refused
+from consumer.commands import Cancel
+from consumer.ownership import NOT_YOURS, may_command
 from consumer.schedules import Schedule
 from shared.job_states import JobStatus
 from shared.messages import Outcome
@@ -17,9 +19,10 @@ from shared.messages import Outcome
 
 @dataclass(slots=True)
 class Change:
-    """What a batch asks of one job: the best request, and whether it is cancelled."""
+    """What a batch asks of one job, on behalf of one user: the best request, and whether it is cancelled."""
 
     id: str
+    user: str | None = None
     schedule: Schedule | None = None
     cancelled_by: int | None = None  # position in the batch of the first cancel
 
@@ -33,6 +36,7 @@ class StoredJob:
     next_run_at: datetime | None
     applied: bool  # this batch changed it
     created: bool  # this batch made it
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,39 +50,48 @@ class Answer:
     parked: bool = False
 
 
-def fold(commands: Sequence[Command]) -> dict[str, Change]:
+def fold(commands: Sequence[Schedule | Cancel]) -> dict[str, Change]:
     changes: dict[str, Change] = {}
     for position, command in enumerate(commands):
+        change = changes.setdefault(command.id, Change(command.id, command.user))
         match command:
             case Cancel():
-                change = changes.setdefault(command.id, Change(command.id))
                 if change.cancelled_by is None:
                     change.cancelled_by = position
             case Schedule():
-                change = changes.setdefault(command.id, Change(command.id))
                 if change.schedule is None or command.revision > change.schedule.revision:
                     change.schedule = command
-            case Refused():
-                pass
             case _:
                 assert_never(command)
     return changes
 
 
-def answer_all(commands: Sequence[Command], changes: dict[str, Change], jobs: dict[str, StoredJob]) -> list[Answer]:
+def answer_all(
+    commands: Sequence[Schedule | Cancel],
+    changes: dict[str, Change],
+    jobs: dict[str, StoredJob],
+    operators: Collection[str] = (),
+) -> list[Answer]:
     """Told as if the best request had come first among the requests, and the cancels where they came."""
     answers = []
     for position, command in enumerate(commands):
+        job = jobs[command.id]
+        if not may_command(command.user, job.owner, operators):
+            answers.append(refuse(command.id, NOT_YOURS))
+            continue
         match command:
-            case Refused():
-                answers.append(Answer(command.id, Outcome.REJECTED, errors=command.errors, parked=True))
             case Cancel():
-                answers.append(_answer_cancel(changes[command.id].cancelled_by == position, command, jobs[command.id]))
+                answers.append(_answer_cancel(changes[command.id].cancelled_by == position, command, job))
             case Schedule():
-                answers.append(_answer_request(position, command, changes[command.id], jobs[command.id]))
+                answers.append(_answer_request(position, command, changes[command.id], job))
             case _:
                 assert_never(command)
     return answers
+
+
+def refuse(job_id: str | None, *errors: str) -> Answer:
+    """Nothing is lost: what is refused is put aside for a person to see."""
+    return Answer(job_id, Outcome.REJECTED, errors=errors, parked=True)
 
 
 def _answer_cancel(is_the_first: bool, cancel: Cancel, job: StoredJob) -> Answer:
@@ -99,10 +112,10 @@ def _answer_request(position: int, request: Schedule, change: Change, job: Store
             # The cancel overtook its request: nothing is wrong, and nothing will ring.
             return Answer(request.id, Outcome.CANCELLED)
         case JobStatus.DONE if request.revision > job.revision:
-            # Nothing leaves a terminal state, but nothing is lost either: the request is kept for a person to see.
+            # Nothing leaves a terminal state, but nothing is lost either.
             late = f"revision: {request.revision} came late, the job is done; schedule it under another id"
-            return Answer(request.id, Outcome.REJECTED, errors=(late,), parked=True)
-        case JobStatus.PENDING | JobStatus.DONE:
+            return refuse(request.id, late)
+        case JobStatus.PENDING | JobStatus.PAUSED | JobStatus.DONE:
             return Answer(request.id, Outcome.DUPLICATE, job.next_run_at)
         case _:
             assert_never(job.status)

@@ -2,21 +2,27 @@
 whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 import orjson
 
-from consumer.commands import Command, RawCommand, Refused, read_command
-from consumer.folding import Answer, StoredJob, answer_all, fold
+from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
+from consumer.folding import Answer, answer_all, fold, refuse
 from consumer.metrics import Metrics
-from consumer.schedules import upcoming
+from consumer.ownership import USER_IS_REQUIRED
+from consumer.reply_addresses import can_be_answered
+from consumer.schedules import Schedule, upcoming
+from consumer.steering import answer_steering, answer_triggers
+from consumer.steps import Part, steps_of
 from consumer.store import apply_changes, database_now
+from consumer.store_steering import insert_triggers, steer_jobs
 from shared.batches import together_or_one_by_one
 from shared.breath import Breath
-from shared.database import Pool
+from shared.database import Connection, Pool
 from shared.fault_points import Point, reached
 from shared.inbox import Inbox, Received
 from shared.instants import format_instant
@@ -28,10 +34,9 @@ from shared.parking import park, parked_copy
 from shared.publishing import Publisher
 from shared.tracing import read_traceparent, trace_headers
 
+AnyCommand = TypeVar("AnyCommand", bound=Command)
+
 ACQUIRE_TIMEOUT = 10.0
-# RabbitMQ ends the whole connection over a direct reply address that is not of its own making.
-_DIRECT_REPLY = "amq.rabbitmq.reply-to."
-_DIRECT_REPLY_FORM = re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_-]+\.[A-Za-z0-9+/=_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class BatchHandler:
     metrics: Metrics
     max_payload_bytes: int
     publish_timeout: float
+    require_user_id: bool = False
+    operators: tuple[str, ...] = ()
 
     async def store(self, messages: Sequence[Received]) -> list[Answer]:
         """After it returns, every command that could be understood is committed. It can be repeated."""
@@ -49,13 +56,20 @@ class BatchHandler:
             now = await database_now(connection)
         commands, breath = [], Breath()
         for message in messages:
-            commands.append(_read(message, now, self.max_payload_bytes))
+            commands.append(self._read(message, now))
             await breath.take()  # a hostile rule may have taken tens of milliseconds
         reached(Point.CONSUMER_RECEIVED)
+        answers = {
+            position: refuse(command.id, *command.errors)
+            for position, command in enumerate(commands)
+            if isinstance(command, Refused)
+        }
         with self.metrics.store_seconds.time():
-            return await together_or_one_by_one(
-                commands, self._store_together, _refused_by_the_database, self.metrics.split_batches.inc
-            )
+            for step in steps_of(commands):
+                await self._store_part(step.scheduling, self._schedule, answers)
+                await self._store_part(step.steering, self._steer, answers)
+                await self._store_part(step.triggering, self._trigger, answers)
+        return [answers[position] for position in range(len(commands))]
 
     async def settle(self, messages: list[Received], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
@@ -67,14 +81,49 @@ class BatchHandler:
         reached(Point.CONSUMER_ACKNOWLEDGED)
         self._observe(messages, answers)
 
-    async def _store_together(self, commands: Sequence[Command]) -> list[Answer]:
+    async def _store_part(
+        self,
+        part: Part[AnyCommand],
+        store: Callable[[Sequence[AnyCommand]], Awaitable[list[Answer]]],
+        answers: dict[int, Answer],
+    ) -> None:
+        if part.commands:
+            given = await together_or_one_by_one(
+                part.commands, store, _refused_by_the_database, self.metrics.split_batches.inc
+            )
+            answers.update(zip(part.positions, given, strict=True))
+
+    async def _schedule(self, commands: Sequence[Schedule | Cancel]) -> list[Answer]:
         changes = fold(commands)
-        jobs: dict[str, StoredJob] = {}
-        if changes:
-            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-                jobs = await apply_changes(connection, list(changes.values()))
-                reached(Point.CONSUMER_APPLIED)
-        return answer_all(commands, changes, jobs)
+        async with self._transaction() as connection:
+            jobs = await apply_changes(connection, list(changes.values()), self.operators)
+        return answer_all(commands, changes, jobs, self.operators)
+
+    async def _steer(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
+        async with self._transaction() as connection:
+            jobs = await steer_jobs(connection, commands, self.operators)
+        return answer_steering(commands, jobs, self.operators)
+
+    async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
+        async with self._transaction() as connection:
+            jobs, inserted = await insert_triggers(connection, commands, self.operators)
+        return answer_triggers(commands, jobs, inserted, self.operators)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+            yield connection
+            reached(Point.CONSUMER_APPLIED)
+
+    def _read(self, message: Received, now: datetime) -> Command:
+        try:
+            command = read_command(_raw(message), now, self.max_payload_bytes)
+        except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+            get_log().error("command_unreadable", error=type(error).__name__)
+            return Refused((f"body: cannot be read: {type(error).__name__}",))
+        if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
+            return Refused((USER_IS_REQUIRED,), command.id)
+        return command
 
     async def _park(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         copies = [
@@ -88,7 +137,7 @@ class BatchHandler:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
         replies, breath = [], Breath()
         for message, given in zip(messages, answers, strict=True):
-            if _can_be_answered(message):
+            if can_be_answered(message.reply_to):
                 replies.append(_reply_to(message, given))
                 await breath.take()
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
@@ -116,14 +165,6 @@ class BatchHandler:
                 )
 
 
-def _read(message: Received, now: datetime, max_payload_bytes: int) -> Command:
-    try:
-        return read_command(_raw(message), now, max_payload_bytes)
-    except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
-        get_log().error("command_unreadable", error=type(error).__name__)
-        return Refused((f"body: cannot be read: {type(error).__name__}",))
-
-
 def _raw(message: Received) -> RawCommand:
     return RawCommand(
         message.body,
@@ -132,16 +173,12 @@ def _raw(message: Received) -> RawCommand:
         message.timestamp,
         message.unreadable,
         read_traceparent(message.headers),
+        message.user_id,
     )
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
-    return Answer(command.id, Outcome.REJECTED, errors=(f"body: the database refused it: {error}",), parked=True)
-
-
-def _can_be_answered(message: Received) -> bool:
-    address = message.reply_to or ""
-    return bool(address) and (not address.startswith(_DIRECT_REPLY) or bool(_DIRECT_REPLY_FORM.fullmatch(address)))
+    return refuse(command.id, f"body: the database refused it: {error}")
 
 
 def _reply_to(message: Received, given: Answer) -> Outgoing:

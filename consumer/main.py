@@ -39,6 +39,8 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             metrics=Metrics(registry),
             max_payload_bytes=settings.max_payload_bytes,
             publish_timeout=settings.publish_timeout_seconds,
+            require_user_id=settings.require_user_id,
+            operators=settings.operator_users,
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
         await for_life(pulses.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")

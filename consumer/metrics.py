@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from shared.messages import Outcome, ScheduleRequest
 
 # What an error can be about.
-_FIELDS = (*ScheduleRequest.model_fields, "body", "type", "timestamp", "other")
+_FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "body", "type", "timestamp", "user_id", "other")
 
 
 class Metrics:

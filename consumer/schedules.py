@@ -35,6 +35,7 @@ class Schedule:
     misfire_grace_seconds: int
     next_run_at: datetime
     traceparent: str | None = None
+    user: str | None = None
 
 
 def resolve(request: ScheduleRequest, payload: str | None, made_at: datetime) -> Schedule:

@@ -1,8 +1,15 @@
 """The consumer's own settings."""
 
-from pydantic import Field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode
 
 from shared.settings import Settings
+
+
+def _names(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
 class ConsumerSettings(Settings):
@@ -11,3 +18,7 @@ class ConsumerSettings(Settings):
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
     max_payload_bytes: int = Field(default=256 * 1024, ge=1, le=16 * 1024 * 1024)
     publish_timeout_seconds: float = Field(default=10.0, gt=0, le=60)
+    require_user_id: bool = Field(default=False, description="refuse commands without the AMQP property user_id")
+    operator_users: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(), description="AMQP users who may command every job, such as alice,bob"
+    )

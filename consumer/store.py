@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import asyncpg
+
 from consumer.folding import Change, StoredJob
 from shared import due_soon
 from shared.database import Connection
@@ -11,16 +13,17 @@ from shared.messages import Misfire
 
 APPLY_CHANGES = """
 insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
-                  next_run_at, traceparent, finished_at)
+                  next_run_at, traceparent, owner, finished_at)
 select c.id, c.status, c.revision, c.topic, c.payload::json, c.webhook::json, c.rule::json, c.rule_index, c.misfire,
-       c.misfire_grace_seconds, c.next_run_at, c.traceparent, case when c.status = 'cancelled' then now() end
+       c.misfire_grace_seconds, c.next_run_at, c.traceparent, c.owner, case when c.status = 'cancelled' then now() end
   from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
-              $9::text[], $10::int[], $11::timestamptz[], $12::text[])
+              $9::text[], $10::int[], $11::timestamptz[], $12::text[], $13::text[])
        as c(id, status, revision, topic, payload, webhook, rule, rule_index,
-            misfire, misfire_grace_seconds, next_run_at, traceparent)
+            misfire, misfire_grace_seconds, next_run_at, traceparent, owner)
  order by c.id
 on conflict (id) do update set
-    status = excluded.status,
+    -- A paused job that is rescheduled stays paused.
+    status = case when excluded.status = 'cancelled' then excluded.status else jobs.status end,
     next_run_at = excluded.next_run_at,
     finished_at = excluded.finished_at,
     retry_at = null,
@@ -36,31 +39,33 @@ on conflict (id) do update set
         select jobs.revision, jobs.topic, jobs.payload, jobs.webhook, jobs.rule,
                jobs.rule_index, jobs.misfire, jobs.misfire_grace_seconds, jobs.traceparent
          where excluded.status = 'cancelled')
-  where jobs.status = 'pending' and (excluded.status = 'cancelled' or excluded.revision > jobs.revision)
-returning id, status, revision, next_run_at, version = 1 as created,
-          coalesce(next_run_at <= now() + make_interval(secs => $13), false) as due_soon
+  where jobs.status in ('pending', 'paused') and (excluded.status = 'cancelled' or excluded.revision > jobs.revision)
+    and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))
+returning id, status, revision, next_run_at, owner, version = 1 as created,
+          status = 'pending' and next_run_at <= now() + make_interval(secs => $15) as due_soon
 """
 
 
-async def apply_changes(connection: Connection, changes: Sequence[Change]) -> dict[str, StoredJob]:
-    """After the commit: every id of the changes has a row; pending rows have the highest revision seen; cancelled ids
-    are cancelled for good. Waits for rows that a producer is firing, so a change applies whole or comes late.
+async def apply_changes(
+    connection: Connection, changes: Sequence[Change], operators: Sequence[str] = ()
+) -> dict[str, StoredJob]:
+    """After the commit: every id of the changes has a row; open rows have the highest revision seen; cancelled ids are
+    cancelled for good; and rows of an owner have changed only for the owner or an operator. Waits for rows that a
+    producer is firing, so a change applies whole or comes late.
 
     One statement for requests and cancels together, in the order of ids: that is what keeps two consumers from
     deadlocking. Call it inside a transaction.
     """
     rows = [_columns(change) for change in changes]
     applied = await connection.fetch(
-        APPLY_CHANGES, *(list(column) for column in zip(*rows, strict=True)), due_soon.NOTIFY_WITHIN_SECONDS
+        APPLY_CHANGES,
+        *(list(column) for column in zip(*rows, strict=True)),
+        list(operators),
+        due_soon.NOTIFY_WITHIN_SECONDS,
     )
-    jobs = {
-        row["id"]: StoredJob(
-            JobStatus(row["status"]), row["revision"], row["next_run_at"], applied=True, created=row["created"]
-        )
-        for row in applied
-    }
+    jobs = {row["id"]: _stored(row, applied=True, created=row["created"]) for row in applied}
     if any(row["due_soon"] for row in applied):
-        await connection.execute("select pg_notify($1, '')", due_soon.CHANNEL)
+        await due_soon.notify(connection)
     if unchanged := [change.id for change in changes if change.id not in jobs]:
         jobs |= await _read_jobs(connection, unchanged)
     return jobs
@@ -71,7 +76,7 @@ def _columns(change: Change) -> tuple[object, ...]:
     wanted = change.schedule
     if wanted is None:
         # A cancel whose request is not here: the row that makes the late request find the door closed.
-        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None, None)
+        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None, None, change.user)
     return (
         change.id,
         status,
@@ -85,20 +90,20 @@ def _columns(change: Change) -> tuple[object, ...]:
         wanted.misfire_grace_seconds,
         wanted.next_run_at if status is JobStatus.PENDING else None,
         wanted.traceparent,
+        change.user,
     )
 
 
-READ_JOBS = "select id, status, revision, next_run_at from jobs where id = any($1::text[])"
+READ_JOBS = "select id, status, revision, next_run_at, owner from jobs where id = any($1::text[])"
 
 
 async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, StoredJob]:
     """Those that APPLY_CHANGES left alone. It locked them all the same, so they are as it saw them."""
-    return {
-        row["id"]: StoredJob(
-            JobStatus(row["status"]), row["revision"], row["next_run_at"], applied=False, created=False
-        )
-        for row in await connection.fetch(READ_JOBS, ids)
-    }
+    return {row["id"]: _stored(row) for row in await connection.fetch(READ_JOBS, ids)}
+
+
+def _stored(row: asyncpg.Record, *, applied: bool = False, created: bool = False) -> StoredJob:
+    return StoredJob(JobStatus(row["status"]), row["revision"], row["next_run_at"], applied, created, row["owner"])
 
 
 async def database_now(connection: Connection) -> datetime:

@@ -43,6 +43,7 @@ def outcome_event(ended: Announcement, names: Names) -> Outgoing:
                 "id": ended.job_id,
                 "topic": ended.topic,
                 "sequence": ended.sequence,
+                **({"trigger_id": ended.trigger_id} if ended.trigger_id is not None else {}),
                 "due_at": format_instant(ended.due_at),
                 "idempotency_key": ended.idempotency_key,
                 "status": ended.status,

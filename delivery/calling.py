@@ -83,7 +83,8 @@ class Caller:
         return httpx.Request(
             "POST",
             request.url,
-            headers=request.headers,
+            # Written here: httpx would decode the host first, and knows fewer IDN names than there are (☃.net is one).
+            headers={"Host": request.url.netloc.decode("ascii"), **request.headers},
             content=request.body,
             extensions={"timeout": {"connect": min(self.connect_timeout, request.timeout)}},
         )

@@ -34,6 +34,7 @@ class NewDelivery:
     max_retries: int
     secret: str | None
     traceparent: str | None = None
+    trigger_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class _WebhookDue(ScheduleDue):
     due_at: _Instant
     fired_at: _Instant
     idempotency_key: str = Field(pattern=r"^[!-~]{1,200}$")
+    trigger_id: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[^\x00]*$")
     webhook: _Webhook
 
 
@@ -106,6 +108,7 @@ def read_due(message: Received) -> NewDelivery | Unreadable:
         max_retries=due.webhook.max_retries,
         secret=due.webhook.secret,
         traceparent=read_traceparent(message.headers),
+        trigger_id=due.trigger_id,
     )
 
 

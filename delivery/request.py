@@ -42,6 +42,7 @@ class Delivery:
     retry_count: int
     secret: str | None
     traceparent: str | None = None
+    trigger_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def request_body(delivery: Delivery) -> bytes:
             "id": delivery.job_id,
             "topic": delivery.topic,
             "sequence": delivery.sequence,
+            **({"trigger_id": delivery.trigger_id} if delivery.trigger_id is not None else {}),
             "due_at": format_instant(delivery.due_at),
             "fired_at": format_instant(delivery.fired_at),
             # A fragment goes in as it is, byte for byte.
@@ -105,8 +107,9 @@ def _parts(text: str) -> tuple[URL, str, int]:
     """As the HTTP client will read it: no other reading matters."""
     try:
         url = URL(text)
-    except InvalidURL as error:
-        raise ValueError(str(error)) from None
+    except InvalidURL:
+        # Without its own words: they quote what it stumbled over, which may be a password.
+        raise ValueError("cannot be read") from None
     port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
     host = url.raw_host.decode().lower().rstrip(".")
     if url.scheme not in DEFAULT_PORTS or not host or url.userinfo or not 0 < port < 65536:

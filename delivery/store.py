@@ -17,13 +17,13 @@ from shared.database import Connection
 
 INSERT_NEW = """
 insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
-                        timeout_seconds, max_retries, secret, traceparent)
+                        timeout_seconds, max_retries, secret, traceparent, trigger_id)
 select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
-       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent
+       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent, n.trigger_id
   from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[])
+              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[], $15::text[])
        as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-            max_retries, secret, traceparent)
+            max_retries, secret, traceparent, trigger_id)
  order by n.idempotency_key
 on conflict (idempotency_key) where replay_of is null do nothing
 returning idempotency_key
@@ -51,6 +51,7 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
             d.max_retries,
             d.secret,
             d.traceparent,
+            d.trigger_id,
         )
         for d in deliveries
     ]
@@ -72,7 +73,7 @@ update deliveries
  where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
 returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
           coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
-          retry_count, secret, traceparent"""
+          retry_count, secret, traceparent, trigger_id"""
 
 # The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
 # has no room fills them all, CLAIM_ROUND finds the others behind it.

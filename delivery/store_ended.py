@@ -9,7 +9,7 @@ from shared.database import Connection
 
 CLAIM_ANNOUNCEMENTS = """
 select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.idempotency_key, d.status,
-       d.retry_count + 1 as attempts, d.failure_reason, d.traceparent
+       d.retry_count + 1 as attempts, d.failure_reason, d.traceparent, d.trigger_id
   from delivery_announcements a join deliveries d on d.id = a.delivery_id
  where a.announce_at <= coalesce($1::timestamptz, now())
  order by a.announce_at limit $2 for update of a skip locked
@@ -29,6 +29,7 @@ class Announcement:
     attempts: int
     failure_reason: str | None
     traceparent: str | None = None
+    trigger_id: str | None = None
 
 
 async def claim_announcements(connection: Connection, limit: int, now: datetime | None = None) -> list[Announcement]:
@@ -115,9 +116,9 @@ def _pattern(reason: str) -> str:
 
 REPLAY = """
 insert into deliveries (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at, payload, url, host,
-                        headers, timeout_seconds, max_retries, secret, traceparent)
+                        headers, timeout_seconds, max_retries, secret, traceparent, trigger_id)
 select job_id, idempotency_key, id, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-       max_retries, secret, traceparent
+       max_retries, secret, traceparent, trigger_id
   from deliveries
  where id = any($1::bigint[]) and status = 'FAILED'
  order by id

@@ -17,7 +17,7 @@ IDEMPOTENCY_HEADER = "idempotency-key"
 
 
 def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> Outgoing:
-    key = idempotency_key(job.id, occurrence.at, job.topic)
+    key = idempotency_key(job.id, occurrence.at, job.topic, job.trigger_id)
     content: dict[str, object] = {
         "id": job.id,
         "topic": job.topic,
@@ -28,6 +28,8 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         # Fragments go in as they are, byte for byte.
         "payload": orjson.Fragment(job.payload if job.payload is not None else "null"),
     }
+    if job.trigger_id is not None:
+        content["trigger_id"] = job.trigger_id
     if job.webhook is not None:
         content["webhook"] = orjson.Fragment(job.webhook)
     return Outgoing(

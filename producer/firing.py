@@ -15,7 +15,7 @@ from producer.metrics import LaneMetrics, Metrics
 from producer.planning import DueJob, Plan, plan
 from producer.reporting import report
 from producer.settling import Shot, settle_all
-from producer.store import Claim, Lane, claim_due, seconds_until_next, settle_jobs
+from producer.store import Claim, Lane, claim_due, seconds_until_next
 from shared.breath import Breath
 from shared.database import Pool
 from shared.fault_points import Point, reached
@@ -81,7 +81,7 @@ class Firer:
                     verdicts = self._blame(shots, await self.publisher.publish(messages, self.publish_timeout))
                 reached(Point.PRODUCER_PUBLISHED)
                 published_at = claim.now + timedelta(seconds=time.monotonic() - began)
-                await settle_jobs(connection, settle_all(shots, verdicts))
+                await self.lane.settle(connection, settle_all(shots, verdicts))
                 reached(Point.PRODUCER_SETTLED)
             self.lane_metrics.transaction.observe(time.monotonic() - began)
         reached(Point.PRODUCER_COMMITTED)

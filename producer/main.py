@@ -14,6 +14,7 @@ from producer.metrics import Metrics
 from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, delete_finished
+from producer.store_triggers import TRIGGERS, delete_fired
 from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import Pool, open_pool, wait_for_schema
@@ -35,9 +36,10 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
     metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
     broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
-    # Rows that the broker refuses get one worker: however many they are, they take no more than their share.
-    workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1}
-    pool_size = sum(workers.values()) + 3  # and one each for retention, the sampler and the readiness check
+    # Rows that the broker refuses get one worker: however many they are, they take no more than their share. Triggers
+    # are asked for by hand, mostly.
+    workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1, TRIGGERS: 1}
+    pool_size = sum(workers.values()) + 4  # and one each for both retentions, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         broker.connected(),
@@ -75,8 +77,12 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, help_wanted, stop))
             start("listener", listen_until_stopped(settings.database_url, bells, stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
-            retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)
-            start("retention", retention.retire_until_stopped(stop))
+            kept_for = timedelta(days=settings.retention_days)
+            for kind, retention in (
+                ("jobs", Retention(pool, delete_finished, kept_for, metrics.deleted)),
+                ("triggers", Retention(pool, delete_fired, kept_for, metrics.triggers_deleted)),
+            ):
+                start(f"retention of {kind}", retention.retire_until_stopped(stop))
 
 
 async def _log_overdue(pool: Pool) -> None:

@@ -37,6 +37,7 @@ class Metrics:
         self.not_published: dict[Verdict, Counter] = {verdict: not_published.labels(verdict) for verdict in refusals}
         self.put_off = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
+        self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)
 
         # Sampled: see producer.sampling. Every replica says the same, so take the maximum, not the sum.
         self.pending = Gauge(

@@ -31,6 +31,7 @@ class DueJob:
     sequence: int
     refusals: int
     traceparent: str | None = None
+    trigger_id: str | None = None  # a firing outside the rule, with a row and a sequence of its own
 
 
 @dataclass(frozen=True, slots=True)

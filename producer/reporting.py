@@ -55,7 +55,7 @@ def _report_lateness(metrics: Metrics, shot: Shot, occurrence: Occurrence, laten
         get_log().warning(
             "fired_late",
             id=shot.job.id,
-            idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic),
+            idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic, shot.job.trigger_id),
             due_at=format_instant(occurrence.at),
             late_seconds=round(lateness.total_seconds(), 1),
             **trace_headers(shot.job.traceparent),

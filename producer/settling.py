@@ -25,6 +25,7 @@ class Settled:
     last_due_at: datetime | None
     refusals: int
     pause: timedelta | None
+    trigger_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
         last_due_at=plan.ringing[confirmed - 1].at if confirmed else None,
         refusals=refusals,
         pause=pause_after(refusals) if refused else None,
+        trigger_id=job.trigger_id,
     )
 
 
@@ -81,6 +83,7 @@ def put_off(job: DueJob) -> Settled:
         last_due_at=None,
         refusals=job.refusals + 1,
         pause=pause_after(job.refusals + 1),
+        trigger_id=job.trigger_id,
     )
 
 

@@ -4,7 +4,7 @@
 transaction now() stands still, so a claim and the look ahead after it speak of the same moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,7 +23,7 @@ FRESH_SECONDS = 30
 
 _CLAIMED = """
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, traceparent, coalesce($1::timestamptz, now()) as now
+       refusals, traceparent, null as trigger_id, coalesce($1::timestamptz, now()) as now
   from jobs
  where status = 'pending'"""
 
@@ -66,11 +66,7 @@ class Lane:
     name: str
     claim_sql: str
     look_ahead_sql: str | None  # None: nothing of it comes due by itself
-
-
-FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE)
-BACKLOG = Lane("backlog", CLAIM_BACKLOG, None)  # what is late already was due before
-REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY)
+    settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +96,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetim
                 sequence=row["sequence"],
                 refusals=row["refusals"],
                 traceparent=row["traceparent"],
+                trigger_id=row["trigger_id"],
             )
             for row in rows
         ],
@@ -144,6 +141,11 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
         for s in settled
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
+
+
+FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE, settle_jobs)
+BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs)  # what is late already was due before
+REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs)
 
 
 async def seconds_until_next(connection: Connection, lane: Lane) -> float | None:

@@ -87,6 +87,10 @@ async def schema_is_current(pool: Pool) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """One line, without a stack trace, and without Postgres' DETAIL: it repeats the row, payload and all."""
+    """One line, without a stack trace, and without what repeats the row, payload and all: Postgres' DETAIL, and the
+    value that asyncpg could not encode.
+    """
     says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error
+    if isinstance(error, asyncpg.DataError) and error.__cause__ is not None:
+        says = str(says).partition(":")[0]
     return " ".join(f"{type(error).__name__}: {says}".split()).rstrip(": ")

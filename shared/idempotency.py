@@ -6,10 +6,12 @@ from hashlib import sha256
 from shared.instants import format_instant
 
 
-def idempotency_key(job_id: str, due_at: datetime, topic: str) -> str:
-    """The same for every publish and every delivery attempt of one occurrence, on every replica.
+def idempotency_key(job_id: str, due_at: datetime, topic: str, trigger_id: str | None = None) -> str:
+    """The same for every publish and every delivery attempt of one occurrence, on every replica. A trigger has one part
+    more, so that it never has the key of an occurrence, or of another trigger at the same moment.
 
     NUL stands between the parts because it can be in none of them: `a-b` + `c` and `a` + `b-c` get different keys.
     """
-    text = "\0".join((job_id, format_instant(due_at), topic))
+    parts = (job_id, format_instant(due_at), topic)
+    text = "\0".join(parts if trigger_id is None else (*parts, trigger_id))
     return "event-" + sha256(text.encode()).hexdigest()[:32]

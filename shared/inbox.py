@@ -5,7 +5,7 @@ be dropped before anybody sees it, and a later `multiple` ack would acknowledge 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from pamqp.commands import Basic
 
 from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
-from shared.properties import UNREADABLE_HEADER
+from shared.properties import UNREADABLE_HEADER, UnreadableProperty
 from shared.pulse import resting
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
@@ -44,6 +44,7 @@ class Received:
     timestamp: datetime | None
     headers: dict[str, Any]
     unreadable: str | None
+    user_id: str | None = None  # checked by RabbitMQ: the user of the connection that published it
 
 
 class Inbox:
@@ -105,12 +106,19 @@ class Inbox:
         with lost_connections_as_errors():
             await self._channel.basic_ack(batch[-1].tag, multiple=True)
 
+    async def acknowledge_only(self, messages: Sequence[Received]) -> None:
+        """These, and none of those that were handed out before them."""
+        with lost_connections_as_errors():
+            for message in messages:
+                await self._channel.basic_ack(message.tag)
+
 
 def _received(message: DeliveredMessage) -> Received:
     delivery, properties = message.delivery, message.header.properties
     if not isinstance(delivery, Basic.Deliver) or delivery.delivery_tag is None:
         raise TypeError(f"not a delivery: {delivery!r}")
     headers = dict(properties.headers or {})
+    unreadable = headers.get(UNREADABLE_HEADER)
     return Received(
         tag=delivery.delivery_tag,
         body=message.body,
@@ -126,5 +134,6 @@ def _received(message: DeliveredMessage) -> Received:
         reply_to=properties.reply_to,
         timestamp=properties.timestamp,
         headers=headers,
-        unreadable=str(headers[UNREADABLE_HEADER]) if UNREADABLE_HEADER in headers else None,
+        unreadable=str(unreadable) if isinstance(unreadable, UnreadableProperty) else None,
+        user_id=properties.user_id or None,
     )

@@ -18,7 +18,8 @@ def configure_logs(service: str, level: str) -> Log:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    render: Processor = structlog.dev.ConsoleRenderer()
+    # Not rich's tracebacks, which show the local variables: addresses with their passwords among them.
+    render: Processor = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     if not sys.stderr.isatty():
         shared.append(structlog.processors.format_exc_info)
         render = structlog.processors.JSONRenderer()

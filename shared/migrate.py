@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 import asyncpg
+from pydantic import Field
 from pydantic_settings import BaseSettings
 
 from shared.settings import PostgresUrl, load_settings
@@ -24,7 +25,7 @@ create table if not exists duebell_migrations (
 
 
 class _MigrateSettings(BaseSettings):
-    database_url: PostgresUrl
+    database_url: PostgresUrl = Field(repr=False)
 
 
 def _migrations() -> list[tuple[int, str, str]]:
@@ -73,11 +74,13 @@ async def migrate(database_url: str) -> list[str]:
 
 
 def main() -> None:
+    from shared.database import describe  # noqa: PLC0415 - which imports this module
+
     settings = load_settings(_MigrateSettings)
     try:
         applied = asyncio.run(migrate(settings.database_url))
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        sys.exit(f"migration failed: {type(error).__name__}: {error}")
+        sys.exit(f"migration failed: {describe(error)}")
     sys.stderr.write("".join(f"applied {name}\n" for name in applied) or "the schema is current\n")
 
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 REQUEST_KEY = "schedule.request"
 CANCEL_KEY = "schedule.cancel"
+PAUSE_KEY = "schedule.pause"
+RESUME_KEY = "schedule.resume"
+TRIGGER_KEY = "schedule.trigger"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,51 @@
 """Settings that every service has, read from the environment. Two are required; the rest have defaults that suit a
-small installation. What is wrong with them is said in one line that names the variable.
+small installation. What is wrong with them is said in one line that names the variable, and addresses, which hold
+passwords, are shown by nobody: neither in that line nor in a repr.
 """
 
 import sys
 from typing import Annotated, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 def _a_postgres_url(text: str) -> str:
-    return _a_url(text, {"postgresql", "postgres"}, "postgresql://user:password@host:5432/database")
+    """With what goes without saying: it leads to a server that takes writes, and a root certificate counts."""
+    example = "postgresql://user:password@host:5432/database"
+    parts = _a_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
+    given = dict(parse_qsl(parts.query))
+    # Of several hosts (`host1:5432,host2:5432`) the one that takes writes: no standby, nor what was demoted to one.
+    implied = {"target_session_attrs": "read-write"}
+    if "sslrootcert" in given:
+        # Without a mode, asyncpg would accept any certificate, and go on in clear text where there is none.
+        implied["sslmode"] = "verify-full"
+    missing = "".join(f"&{name}={value}" for name, value in implied.items() if name not in given)
+    return text + missing if parts.query or not missing else f"{text.rstrip('?')}?{missing[1:]}"
 
 
 def _an_amqp_url(text: str) -> str:
-    return _a_url(text, {"amqp", "amqps"}, "amqp://user:password@host:5672/vhost")
+    _a_url(text, {"amqp", "amqps"}, "amqp://user:password@host:5672/vhost")
+    return text
 
 
-def _a_url(text: str, schemes: set[str], example: str) -> str:
+def _a_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = False) -> SplitResult:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # raises if it is not a number
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        for host in hosts:
+            _ = urlsplit(f"//{host}").port  # raises if it is not a number
+        parse_qsl(parts.query, strict_parsing=bool(parts.query))
     except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in schemes:
-        # The value itself is not repeated: it may hold a password.
+        parts, hosts = urlsplit(""), []
+    # The value itself is not repeated: it may hold a password.
+    if parts.scheme not in schemes or parts.fragment or (len(hosts) > 1 and not (several_hosts and all(hosts))):
         raise ValueError(f"is not an address such as {example}")
-    return text
+    if parts.netloc.count("@") > 1:
+        # Libraries disagree on where the password ends, and might ask the name service for half of it.
+        raise ValueError("has more than one @: write one in a password as %40")
+    return parts
 
 
 PostgresUrl = Annotated[str, AfterValidator(_a_postgres_url)]
@@ -37,8 +55,8 @@ AmqpUrl = Annotated[str, AfterValidator(_an_amqp_url)]
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", frozen=True)
 
-    database_url: PostgresUrl
-    amqp_url: AmqpUrl
+    database_url: PostgresUrl = Field(repr=False)
+    amqp_url: AmqpUrl = Field(repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=9100, ge=0, le=65535)

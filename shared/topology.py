@@ -91,7 +91,7 @@ def _parks_what_it_gives_up(names: Names) -> FieldTable:
 
 
 class _TopologySettings(BaseSettings):
-    amqp_url: AmqpUrl
+    amqp_url: AmqpUrl = Field(repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
 
 

@@ -7,6 +7,7 @@ long as the object: they survive `stop`, `restart` and `kill`, and go with `clos
 import signal
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from stack import processes, roles
@@ -31,10 +32,17 @@ class RabbitMQ(Lifetime):
     """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`.
 
     `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer. The
-    services' users may use exchanges and queues whose names begin with the pattern `prefix`."""
+    services' users may use exchanges and queues whose names begin with the pattern `prefix`. `settings` are further
+    lines of rabbitmq.conf."""
 
     def __init__(
-        self, directory: Path, *, logs: Path | None = None, plugins: tuple[str, ...] = (), prefix: str = ""
+        self,
+        directory: Path,
+        *,
+        logs: Path | None = None,
+        plugins: tuple[str, ...] = (),
+        prefix: str = "",
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory.absolute() / "rabbitmq"
         self.log = (logs or directory / LOGS).absolute() / "rabbitmq.log"
@@ -42,6 +50,7 @@ class RabbitMQ(Lifetime):
         self.plugin_ports = dict.fromkeys(plugins, 0)
         self._passwords = roles.new_passwords()
         self._prefix = prefix
+        self._settings = settings or {}
         self._claim: Claim | None = None
         self._environment: dict[str, str] | None = None
         self._epmd: Child | None = None
@@ -142,7 +151,7 @@ class RabbitMQ(Lifetime):
         self.port = free_port()
         self.plugin_ports = {plugin: free_port() for plugin in self.plugin_ports}
         users = roles.rabbitmq_definitions(self._passwords, self._prefix)
-        environment = write_node(claimed.path, self.port, users, self.plugin_ports)
+        environment = write_node(claimed.path, self.port, users, self.plugin_ports, self._settings)
         if self._epmd is not None:
             self._epmd.stop()
         self._epmd = self._spawn("epmd", ["epmd", "-address", LOOPBACK], environment)

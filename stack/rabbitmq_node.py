@@ -14,18 +14,21 @@ from stack.ports import LOOPBACK, free_port
 LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
 
 
-def write_node(directory: Path, port: int, definitions: str, plugins: Mapping[str, int]) -> dict[str, str]:
+def write_node(
+    directory: Path, port: int, definitions: str, plugins: Mapping[str, int], settings: Mapping[str, str]
+) -> dict[str, str]:
     """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them.
 
     `definitions` are the users and their rights, in RabbitMQ's own form. `plugins` are those that serve HTTP
-    (rabbitmq_management, rabbitmq_prometheus), each with its port."""
+    (rabbitmq_management, rabbitmq_prometheus), each with its port. `settings` go into its configuration as they are."""
     home = directory / "home"
     home.mkdir()
     _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)
     configuration = directory / "rabbitmq.conf"
     users = directory / "definitions.json"
     _write_secret(users, definitions)
-    _write_secret(configuration, "\n".join(_settings(port, users, plugins)) + "\n")
+    lines = [*_settings(port, users, plugins), *(f"{name} = {value}" for name, value in settings.items())]
+    _write_secret(configuration, "\n".join(lines) + "\n")
     enabled_plugins = directory / "enabled_plugins"
     enabled_plugins.write_text(f"[{','.join(plugins)}].\n")
     # The node's name ends in @localhost, and finding that must not depend on the machine's resolver.

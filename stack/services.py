@@ -131,14 +131,7 @@ class Service:
 
     def ready(self) -> bool:
         """Whether it says that it reaches its stores and finds them as it needs them."""
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=2)
-        try:
-            connection.request("GET", self.health)
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return answers(self.port, self.health)
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         """Wait until it is ready; raises StartError if it ends or is not ready in time."""
@@ -171,6 +164,18 @@ class Receiver(Service):
 
     def _address(self) -> dict[str, str]:
         return {"RECEIVER_HOST": LOOPBACK, "RECEIVER_PORT": str(self.port)}
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether somebody there says OK."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 @contextmanager

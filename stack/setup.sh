@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
-# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime and node. Says
-# what it does, does nothing twice, and starts nothing.
+# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime, node and
+# Debian's Postgres (with TLS, which the wheel's has not). Says what it does, does nothing twice, and starts nothing.
 #
-# usage: setup.sh [prometheus] [faketime] [node]
+# usage: setup.sh [prometheus] [faketime] [node] [postgresql]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -110,6 +110,7 @@ for EXTRA in "$@"; do
     prometheus) COMMANDS="prometheus promtool" DEBIAN="prometheus" ;;
     faketime) COMMANDS="faketime" DEBIAN="faketime" ;;
     node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
+    postgresql) COMMANDS="pg_createcluster" DEBIAN="postgresql" ;;
     *) fail "there is no extra called $EXTRA" ;;
     esac
     for COMMAND in $COMMANDS; do
@@ -133,6 +134,9 @@ case $MISSING in
 esac
 case $MISSING in
 *prometheus*) as_root systemctl disable prometheus.service >/dev/null 2>&1 || : ;;
+esac
+case $MISSING in
+*postgresql*) as_root systemctl disable postgresql.service >/dev/null 2>&1 || : ;;
 esac
 if [ "$ENVIRONMENT" = missing ]; then
     say "creating the virtual environment in .venv with $("$PYTHON" --version) …"

@@ -53,7 +53,7 @@ def delivery() -> Dashboard:
                 ),
                 number(
                     "Given up",
-                    "Deliveries of the last hour that will not be called again. python -m delivery.replay brings them "
+                    "Deliveries of the last hour that will not be called again. duebell deliveries replay brings them "
                     "back.",
                     last_hour('deliveries_total{outcome="failed"}'),
                     COUNT,

@@ -10,6 +10,7 @@ import pytest
 
 from stack.ports import free_port
 from tests.support.eventually import eventually
+from tests.support.health import health_of
 from tests.support.services import ROOT, ServiceProcess, service_process
 from tests.support.stores import Site
 
@@ -139,6 +140,23 @@ async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: P
 
             await eventually(ready)
             assert f"\n{metric} 0.0\n" in await (await client.get("/metrics")).text()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_nobody_but_this_machine_reaches_metrics_and_health_unless_told_otherwise(
+    site: Site, tmp_path: Path, service: str
+) -> None:
+    """Another address of this machine stands for another machine."""
+    for settings, answers in (({}, {0}), ({"METRICS_HOST": "0.0.0.0"}, {200, 503})):
+        port = free_port()
+        with service_process(service, site, tmp_path, METRICS_PORT=str(port), **settings):
+
+            async def alive(port: int = port) -> bool:
+                return (await health_of(port, "/healthz"))[0] == 200
+
+            await eventually(alive)
+            for path in ("/metrics", "/healthz", "/readyz"):
+                assert (await health_of(port, path, host="127.0.0.2"))[0] in answers
 
 
 async def test_a_port_that_is_taken_is_one_clear_line(site: Site, tmp_path: Path) -> None:

@@ -48,12 +48,21 @@ MAY_NOT = {
         "update jobs set id = 'other'",
         "select from deliveries",
         "select from delivery_attempts",
+        "update jobs set owner = 'me'",
+        "update triggers set payload = '1'",
+        "update triggers set fired_at = null",
+        "delete from triggers",
+        "insert into triggers (job_id, trigger_id, sequence, fired_at) values ('mine', 'x', 1, now())",
     ],
     "producer": [
         "insert into jobs (id) values ('mine')",
         "update jobs set payload = '1'",
         "update jobs set webhook = '{}'",
         "update jobs set topic = 'other'",
+        "update jobs set owner = 'me'",
+        "update jobs set trigger_sequence = 0",
+        "insert into triggers (job_id, trigger_id, sequence) values ('mine', 'x', 1)",
+        "update triggers set payload = '1'",
         "select from deliveries",
         "insert into deliveries (job_id) values ('mine')",
     ],
@@ -62,6 +71,7 @@ MAY_NOT = {
         "select id from jobs",
         "update jobs set status = 'done'",
         "delete from jobs",
+        "select from triggers",
         "update deliveries set url = 'https://example.com/'",
         "update deliveries set payload = '1'",
         "update deliveries set idempotency_key = 'other'",
@@ -210,8 +220,8 @@ async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Sto
         await own.bind("schedule.events", "due.#")
         replies = await channel.declare_queue(exclusive=True)
         await replies.consume(_ignore)
-        await _publishes(channel, "schedule.commands", "schedule.request")
-        await _publishes(channel, "schedule.commands", "schedule.cancel")
+        for command in ("request", "cancel", "pause", "resume", "trigger"):
+            await _publishes(channel, "schedule.commands", f"schedule.{command}")
         with pytest.raises(ChannelAccessRefused):
             await own.bind("schedule.commands", "#")
         async with connection.channel() as another:

@@ -25,7 +25,7 @@ LOOPS = [
     ("producer", "producer.firing:Firer.fire_once", "lane fresh"),
     ("producer", "producer.listening:_listen", "listener"),
     ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
-    ("producer", "shared.retention:Retention.retire_once", "retention"),
+    ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
     ("delivery", "delivery.dispatching:Dispatcher.claim_once", "dispatcher"),
     ("delivery", "delivery.recording:Recorder._write", "recorder"),

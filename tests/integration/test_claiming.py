@@ -21,10 +21,17 @@ from producer.store import (
     PLANNER,
     claim_due,
 )
+from producer.store_triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
 from tests.support.application import Application
 from tests.support.builders import a_request
 from tests.support.eventually import eventually
-from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
+from tests.support.jobs import (
+    insert_due,
+    read_job,
+    somebody_is_blocked,
+    wait_for_status,
+    wait_until_none_pending,
+)
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
 
@@ -74,7 +81,22 @@ async def test_a_claim_is_an_index_scan_without_a_sort(database: Any, statement:
     assert "coalesce" in nodes[-1]["Index Cond"].lower() or "now()" in nodes[-1]["Index Cond"]
 
 
-@pytest.mark.parametrize(("statement", "index"), [(NEXT_DUE, "jobs_due"), (NEXT_RETRY, "jobs_refused")])
+async def test_a_claim_of_triggers_walks_its_index_and_finds_their_jobs_by_key(database: Any) -> None:
+    await _fill(database)
+    plan = await _explain(database, CLAIM_TRIGGERS, "null::timestamptz", "500")
+    [claim] = [node for node in _nodes(plan) if node.get("Subplan Name") == "CTE due"]
+    nodes = list(_nodes(claim))
+    assert [node["Node Type"] for node in nodes] == ["Limit", "LockRows", "Nested Loop", "Index Scan", "Index Scan"]
+    assert [node["Index Name"] for node in nodes[3:]] == ["triggers_due", "jobs_pkey"]
+    assert "now()" in nodes[3]["Index Cond"]
+    [dropped] = [node for node in _nodes(plan) if node.get("Subplan Name") == "CTE dropped"]
+    assert not any("Seq" in node["Node Type"] for node in _nodes(dropped))
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [(NEXT_DUE, "jobs_due"), (NEXT_RETRY, "jobs_refused"), (NEXT_TRIGGER, "triggers_due")],
+)
 async def test_looking_ahead_reads_one_row_of_the_index(database: Any, statement: str, index: str) -> None:
     await _fill(database)
     nodes = list(_nodes(await _explain(database, statement)))
@@ -92,7 +114,11 @@ async def _fill(database: Any) -> None:
     await database.execute("update jobs set retry_at = now() where id like 'refused-%'")
     await insert_due(database, 20_000, prefix="done-", late=timedelta(days=1))
     await database.execute("update jobs set status='done', next_run_at=null, finished_at=now() where id like 'done-%'")
-    await database.execute("vacuum analyze jobs")
+    await database.execute(
+        "insert into triggers (job_id, trigger_id, sequence, fired_at)"
+        " select id, 'x', 1, case when id like 'later-%' then now() end from jobs"
+    )
+    await database.execute("vacuum analyze jobs, triggers")
 
 
 async def _explain(database: Any, statement: str, *parameters: str) -> dict[str, Any]:
@@ -134,18 +160,18 @@ class HeldClaim:
         await self.transaction.commit()
 
 
-async def _is_blocked(database: Any) -> bool:
-    """Somebody waits for a lock in this database."""
-    return bool(
-        await database.fetchval(
-            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        )
-    )
-
-
-@pytest.mark.parametrize("command", ["cancel", "reschedule"])
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("cancel", "came late"),
+        ("reschedule", "came late"),
+        ("pause", "the job is done"),
+        ("resume", "the job is done"),
+        ("trigger", "the job is done"),
+    ],
+)
 async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_late(
-    site: Site, app: Application, database: Any, command: str
+    site: Site, app: Application, database: Any, command: str, reason: str
 ) -> None:
     await insert_due(database, 1, late=timedelta(hours=1))
     claim = HeldClaim(database)
@@ -154,17 +180,20 @@ async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_lat
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
-            await eventually(lambda: _is_blocked(watcher))
+            await eventually(lambda: somebody_is_blocked(watcher))
             await claim.finish("done")
             reply = await app.reply(asked)
             assert reply["outcome"] == "rejected"
-            assert "came late" in reply["errors"][0]
+            assert reason in reply["errors"][0]
             assert (await read_job(watcher, "job-000001"))["status"] == "done"
     finally:
         await watcher.close(timeout=5)
 
 
-@pytest.mark.parametrize(("command", "outcome"), [("cancel", "cancelled"), ("reschedule", "rescheduled")])
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [("cancel", "cancelled"), ("reschedule", "rescheduled"), ("pause", "paused"), ("trigger", "triggered")],
+)
 async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
     site: Site, app: Application, database: Any, command: str, outcome: str
 ) -> None:
@@ -175,19 +204,22 @@ async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
-            await eventually(lambda: _is_blocked(watcher))
+            await eventually(lambda: somebody_is_blocked(watcher))
             await claim.finish("pending")
             assert (await app.reply(asked))["outcome"] == outcome
-            row = await wait_for_status(watcher, "job-000001", "cancelled" if command == "cancel" else "pending")
+            row = await wait_for_status(
+                watcher, "job-000001", {"cancel": "cancelled", "pause": "paused"}.get(command, "pending")
+            )
             assert row["sequence"] == 1, "the ring that was under way is not undone"
     finally:
         await watcher.close(timeout=5)
 
 
 async def _send(app: Application, command: str) -> str:
-    if command == "cancel":
-        return await app.send({"id": "job-000001"}, key="schedule.cancel", reply=True)
-    return await app.send(a_request(id="job-000001", revision=2), reply=True)
+    if command == "reschedule":
+        return await app.send(a_request(id="job-000001", revision=2), reply=True)
+    content = {"id": "job-000001"} | ({"trigger_id": "x"} if command == "trigger" else {})
+    return await app.send(content, key=f"schedule.{command}", reply=True)
 
 
 async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: Site, database: Any) -> None:

@@ -48,6 +48,7 @@ class Application:
         reply: bool = False,
         timestamp: datetime | None = None,
         headers: dict[str, Any] | None = None,
+        user_id: str | None = None,
     ) -> str:
         """Bytes go out as they are, everything else as JSON. Returns the correlation id."""
         correlation_id = f"{next(self._numbers)}-{uuid4().hex[:6]}"
@@ -60,6 +61,7 @@ class Application:
                 correlation_id=correlation_id,
                 timestamp=timestamp,
                 headers=headers,
+                user_id=user_id,
                 delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
             ),
             key,
@@ -75,6 +77,15 @@ class Application:
 
     async def cancel(self, job_id: str) -> dict[str, Any]:
         return await self.ask({"id": job_id}, key="schedule.cancel")
+
+    async def pause(self, job_id: str) -> dict[str, Any]:
+        return await self.ask({"id": job_id}, key="schedule.pause")
+
+    async def resume(self, job_id: str) -> dict[str, Any]:
+        return await self.ask({"id": job_id}, key="schedule.resume")
+
+    async def trigger(self, job_id: str, trigger_id: str, **fields: Any) -> dict[str, Any]:
+        return await self.ask({"id": job_id, "trigger_id": trigger_id, **fields}, key="schedule.trigger")
 
     async def reply(self, correlation_id: str) -> dict[str, Any]:
         async def look() -> dict[str, Any] | None:

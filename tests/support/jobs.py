@@ -46,3 +46,12 @@ async def wait_until_none_pending(database: Any, within: float = 30.0) -> None:
         return True
 
     await eventually(look, within)
+
+
+async def somebody_is_blocked(database: Any) -> bool:
+    """Waits for a lock, in this database."""
+    return bool(
+        await database.fetchval(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+    )

@@ -4,8 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from consumer.commands import Cancel, Command, Refused
+from consumer.commands import Cancel
 from consumer.folding import Answer, Change, StoredJob, answer_all, fold
+from consumer.schedules import Schedule
 from shared.job_states import JobStatus
 from shared.messages import Outcome
 from tests.support.builders import NOON, a_schedule
@@ -13,11 +14,11 @@ from tests.support.builders import NOON, a_schedule
 PENDING = StoredJob(JobStatus.PENDING, 1, NOON, applied=True, created=True)
 
 
-def answers(commands: list[Command], job: StoredJob) -> list[Answer]:
+def answers(commands: list[Schedule | Cancel], job: StoredJob) -> list[Answer]:
     return answer_all(commands, fold(commands), {"job-1": job})
 
 
-def outcomes(commands: list[Command], job: StoredJob) -> list[Outcome]:
+def outcomes(commands: list[Schedule | Cancel], job: StoredJob) -> list[Outcome]:
     return [given.outcome for given in answers(commands, job)]
 
 
@@ -29,18 +30,14 @@ def test_the_highest_revision_wins_in_every_order() -> None:
 
 
 def test_a_cancel_wins_in_every_order() -> None:
-    commands: list[Command] = [a_schedule(revision=1), Cancel("job-1"), a_schedule(revision=2)]
+    commands: list[Schedule | Cancel] = [a_schedule(revision=1), Cancel("job-1"), a_schedule(revision=2)]
     for order in permutations(commands):
         assert fold(order)["job-1"].cancelled_by is not None
 
 
-def test_refused_commands_change_nothing() -> None:
-    assert fold([Refused(("id: is missing",))]) == {}
-
-
 def test_each_id_has_its_own_change() -> None:
     changes = fold([a_schedule(id="a"), Cancel("b"), a_schedule(id="a", revision=2)])
-    assert changes == {"a": Change("a", a_schedule(id="a", revision=2)), "b": Change("b", None, cancelled_by=1)}
+    assert changes == {"a": Change("a", schedule=a_schedule(id="a", revision=2)), "b": Change("b", cancelled_by=1)}
 
 
 def test_of_two_equal_requests_the_first_is_accepted_and_the_second_a_duplicate() -> None:
@@ -64,6 +61,8 @@ def test_only_one_of_several_cancels_counts_as_the_one_that_did_it() -> None:
         (StoredJob(JobStatus.PENDING, 2, NOON, applied=True, created=False), 2, Outcome.RESCHEDULED, False),
         (StoredJob(JobStatus.PENDING, 2, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.PENDING, 3, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
+        (StoredJob(JobStatus.PAUSED, 2, NOON, applied=True, created=False), 2, Outcome.RESCHEDULED, False),
+        (StoredJob(JobStatus.PAUSED, 2, NOON, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.DONE, 2, None, applied=False, created=False), 2, Outcome.DUPLICATE, False),
         (StoredJob(JobStatus.DONE, 1, None, applied=False, created=False), 2, Outcome.REJECTED, True),
         (StoredJob(JobStatus.CANCELLED, 0, None, applied=False, created=False), 2, Outcome.CANCELLED, False),

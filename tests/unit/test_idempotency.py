@@ -8,6 +8,7 @@ AT = datetime(2030, 6, 1, 12, tzinfo=UTC)
 def test_the_key_is_fixed_for_ever() -> None:
     """Receivers keep keys: a change here would make them see old occurrences as new."""
     assert idempotency_key("invoice-42", AT, "invoices.reminder") == "event-133d3c353b0cd657146b12c5be16f88b"
+    assert idempotency_key("invoice-42", AT, "invoices.reminder", "again") == "event-0f5aa3307fe5c11b1eac031ec2d09396"
 
 
 def test_the_key_is_the_same_for_the_same_instant_in_another_zone() -> None:
@@ -22,5 +23,7 @@ def test_every_part_counts_and_parts_do_not_run_into_each_other() -> None:
         idempotency_key("a", AT + timedelta(microseconds=1), "t"),
         idempotency_key("a", AT, "u"),
         idempotency_key("a-2030-06-01T12:00:00Z", AT, "t"),
+        idempotency_key("a", AT, "t", "x"),
+        idempotency_key("a", AT, "t", "y"),
     }
-    assert len(keys) == 5
+    assert len(keys) == 7

@@ -1,4 +1,4 @@
-"""Bytes in, a command or reasons out."""
+"""Bytes in, a command or reasons out. What is refused, case by case: tests/unit/test_hostile_commands.py."""
 
 import json
 from datetime import timedelta
@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from consumer.commands import Cancel, Command, RawCommand, Refused, read_command
+from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.schedules import Schedule, upcoming
 from shared.instants import format_instant
-from tests.support.bad_commands import BAD_COMMANDS, BadCommand
 from tests.support.builders import NOON, a_request, a_rule_request
 
 LIMIT = 256 * 1024
@@ -27,14 +26,6 @@ def read_schedule(content: Any, **properties: Any) -> Schedule:
     return command
 
 
-@pytest.mark.parametrize("bad", BAD_COMMANDS, ids=lambda bad: bad.name)
-def test_a_bad_command_is_refused_with_a_reason_that_names_the_field(bad: BadCommand) -> None:
-    command = read(bad.body, type=bad.type, routing_key=bad.key)
-    assert isinstance(command, Refused)
-    assert command.errors[0].startswith(f"{bad.field}:"), command.errors
-    assert all(len(error) <= 300 for error in command.errors)
-
-
 def test_every_wrong_field_is_named_not_only_the_first() -> None:
     command = read({"id": 5, "at": "2030-06-01T12:00:00Z", "topic": "a b", "colour": 1})
     assert isinstance(command, Refused)
@@ -44,7 +35,17 @@ def test_every_wrong_field_is_named_not_only_the_first() -> None:
 def test_the_type_property_decides_and_the_routing_key_when_there_is_none() -> None:
     assert read({"id": "x"}, type="ScheduleCancel", routing_key="schedule.request") == Cancel("x")
     assert read({"id": "x"}, routing_key="schedule.cancel") == Cancel("x")
+    assert read({"id": "x"}, routing_key="schedule.pause", user_id="alice") == Pause("x", "alice")
+    assert read({"id": "x"}, type="ScheduleResume", routing_key="schedule.pause") == Resume("x")
     assert isinstance(read(a_request(), type="ScheduleRequest", routing_key="whatever"), Schedule)
+
+
+@pytest.mark.parametrize(("payload", "kept"), [(b'{"n":  1.50}', '{"n":  1.50}'), (b"null", None), (b"0", "0")])
+def test_a_triggers_payload_is_kept_byte_for_byte_and_null_leaves_it_to_the_job(
+    payload: bytes, kept: str | None
+) -> None:
+    body = b'{"id": "x", "trigger_id": "y", "payload": ' + payload + b"}"
+    assert read(body, routing_key="schedule.trigger", user_id="alice") == Trigger("x", "y", kept, user="alice")
 
 
 @pytest.mark.parametrize(

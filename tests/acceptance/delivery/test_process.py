@@ -17,6 +17,7 @@ from tests.support.application import Application, an_application
 from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
+from tests.support.health import is_ready
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site
@@ -30,14 +31,6 @@ async def metrics_of(port: int) -> dict[str, float]:
         text = await response.text()
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
-
-
-async def is_ready(port: int) -> bool:
-    try:
-        async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}/readyz") as response:
-            return response.status == 200
-    except OSError:
-        return False
 
 
 async def test_it_counts_what_it_does_and_keeps_its_secrets(site: Site, database: Any, tmp_path: Path) -> None:

@@ -1,0 +1,213 @@
+"""`duebell schedule`, `cancel`, `pause`, `resume`, `trigger`: one command of the contract each, and its verdict."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import orjson
+import typer
+
+from cli.failures import BadUsage, Failure
+from cli.ground import Ground
+from cli.moments import parse_duration
+from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
+from cli.running import run
+from cli.sending import send
+from shared.instants import format_instant
+from shared.messages import (
+    CANCEL_TYPE,
+    PAUSE_TYPE,
+    REQUEST_TYPE,
+    RESUME_TYPE,
+    TRIGGER_TYPE,
+    Misfire,
+    Outcome,
+)
+from shared.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+from shared.recurrence.spec import Fold, Gap
+
+Id = Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")]
+Wait = Annotated[float, typer.Option(help="Seconds to wait for the verdict.", min=0.1, max=600)]
+
+WHEN, WHAT, HOW = "When (exactly one of --at, --in, --rrule, --cron, --every)", "What", "Webhook"
+
+
+def schedule(
+    id: Id,  # noqa: A002 - the field's own name
+    *,
+    at: Annotated[
+        str | None, typer.Option(help="An instant, or local together with --timezone.", rich_help_panel=WHEN)
+    ] = None,
+    in_: Annotated[
+        str | None, typer.Option("--in", help="So long from now: 90s, 10m, 1h30m, 2d.", rich_help_panel=WHEN)
+    ] = None,
+    rrule: Annotated[str | None, typer.Option(help="RFC 5545.", rich_help_panel=WHEN)] = None,
+    cron: Annotated[str | None, typer.Option(help="Five fields, or @daily and friends.", rich_help_panel=WHEN)] = None,
+    every: Annotated[str | None, typer.Option(help="A plain interval: 90s, 2h.", rich_help_panel=WHEN)] = None,
+    start_at: Annotated[str | None, typer.Option(help="Where a rule starts.", rich_help_panel=WHEN)] = None,
+    timezone: Annotated[str | None, typer.Option(help="IANA name.", rich_help_panel=WHEN)] = None,
+    dst_gap: Annotated[Gap | None, typer.Option(help="A time that the clocks skip.", rich_help_panel=WHEN)] = None,
+    dst_fold: Annotated[
+        Fold | None, typer.Option(help="A time that the clocks show twice.", rich_help_panel=WHEN)
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="The event type.", rich_help_panel=WHAT)] = None,
+    payload: Annotated[str | None, typer.Option(help="JSON, or @file, or @- for stdin.", rich_help_panel=WHAT)] = None,
+    misfire: Annotated[Misfire | None, typer.Option(help="Occurrences that are late.", rich_help_panel=WHAT)] = None,
+    misfire_grace_seconds: Annotated[int | None, typer.Option(rich_help_panel=WHAT)] = None,
+    revision: Annotated[int | None, typer.Option(help="A higher one reschedules.", rich_help_panel=WHAT)] = None,
+    own: Annotated[
+        bool, typer.Option("--own", help="Make the user of AMQP_URL its owner.", rich_help_panel=WHAT)
+    ] = False,
+    webhook: Annotated[str | None, typer.Option(help="The address to POST to.", rich_help_panel=HOW)] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="'Name: value'; may be repeated.", rich_help_panel=HOW)
+    ] = None,
+    timeout_seconds: Annotated[float | None, typer.Option(rich_help_panel=HOW)] = None,
+    max_retries: Annotated[int | None, typer.Option(rich_help_panel=HOW)] = None,
+    secret: Annotated[str | None, typer.Option(help="The name of a signing secret.", rich_help_panel=HOW)] = None,
+    wait: Wait = 10.0,
+    as_json: AsJson = None,
+) -> None:
+    """Schedule ID at a moment or by a rule, and wait for the verdict.
+
+    Examples:
+
+    duebell schedule tea --in 3m --payload '{"cup": 1}'
+
+    duebell schedule standup --cron '30 9 * * 1-5' --timezone Europe/Berlin --topic team
+
+    duebell schedule invoice-42 --at 2027-01-31T09:00:00Z --webhook https://example.com/hook --secret main
+    """
+
+    async def work() -> None:
+        called = {
+            "url": webhook,
+            "headers": _headers(header or []) or None,
+            "timeout_seconds": timeout_seconds,
+            "max_retries": max_retries,
+            "secret": secret,
+        }
+        hook = {name: value for name, value in called.items() if value is not None} or None
+        content: dict[str, Any] = {
+            "id": id,
+            "at": format_instant(datetime.now(UTC) + _duration("--in", in_)) if in_ is not None else at,
+            "rrule": rrule,
+            "cron": cron,
+            "every_seconds": int(_duration("--every", every).total_seconds()) if every is not None else None,
+            "start_at": start_at,
+            "timezone": timezone,
+            "dst_gap": dst_gap,
+            "dst_fold": dst_fold,
+            "topic": topic,
+            "misfire": misfire,
+            "misfire_grace_seconds": misfire_grace_seconds,
+            "revision": revision,
+            "webhook": hook,
+        }
+        if in_ is not None and at is not None:
+            raise BadUsage("--in: goes without --at")
+        content = {name: value for name, value in content.items() if value is not None}
+        if payload is not None:
+            content["payload"] = _json(payload)
+        await _tell(REQUEST_TYPE, REQUEST_KEY, content, wait, as_json, own=own)
+
+    run(work())
+
+
+def cancel(id: Id, *, yes: Yes = False, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
+    """Cancel ID for good: it rings no more, and nothing brings it back.
+
+    Example: duebell cancel invoice-42 --yes
+    """
+
+    async def work() -> None:
+        require_consent(f"This cancels {id} for good", yes=yes)
+        await _tell(CANCEL_TYPE, CANCEL_KEY, {"id": id}, wait, as_json)
+
+    run(work())
+
+
+def pause(id: Id, *, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
+    """Pause ID: it keeps its place and does not ring until it is resumed.
+
+    Example: duebell pause standup
+    """
+    run(_tell(PAUSE_TYPE, PAUSE_KEY, {"id": id}, wait, as_json))
+
+
+def resume(id: Id, *, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
+    """Resume ID: what it missed is treated by its misfire policy.
+
+    Example: duebell resume standup
+    """
+    run(_tell(RESUME_TYPE, RESUME_KEY, {"id": id}, wait, as_json))
+
+
+def trigger(
+    id: Id,  # noqa: A002
+    *,
+    trigger_id: Annotated[
+        str | None, typer.Option(help="Makes it safe to repeat; made up where it is missing.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option(help="Instead of the job's own: JSON, or @file, or @- for stdin.")
+    ] = None,
+    wait: Wait = 10.0,
+    as_json: AsJson = None,
+) -> None:
+    """Ring ID once now, outside its rule.
+
+    Example: duebell trigger standup --trigger-id try-1
+    """
+
+    async def work() -> None:
+        content: dict[str, Any] = {"id": id, "trigger_id": trigger_id or uuid4().hex}
+        if payload is not None:
+            content["payload"] = _json(payload)
+        await _tell(TRIGGER_TYPE, TRIGGER_KEY, content, wait, as_json)
+
+    run(work())
+
+
+async def _tell(
+    type_: str, key: str, content: dict[str, Any], wait: float, as_json: bool | None, *, own: bool = True
+) -> None:
+    reply = await send(Ground.find(), type_, key, content, wait, own=own)
+    if wants_json(as_json):
+        show_json(reply)
+    else:
+        show_sheet({name: value for name, value in reply.items() if value not in (None, [])})
+    if reply["outcome"] == Outcome.REJECTED:
+        raise Failure(f"{content['id']} was rejected: {'; '.join(reply['errors'])}")
+
+
+def _duration(option: str, text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise BadUsage(f"{option}: {error}") from None
+
+
+def _headers(given: list[str]) -> dict[str, str]:
+    headers = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise BadUsage(f"--header: {text!r} is not of the form 'Name: value'")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _json(text: str) -> orjson.Fragment:
+    """Checked here, sent as it was typed."""
+    try:
+        if text.startswith("@"):
+            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")
+        orjson.loads(text)
+        return orjson.Fragment(text)
+    except OSError as error:
+        raise BadUsage(f"--payload: cannot read {text[1:]}: {error.strerror}") from None
+    except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"--payload: is not JSON: {error}") from None

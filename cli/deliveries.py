@@ -1,0 +1,132 @@
+"""`duebell deliveries`: webhook calls, open and ended, and another try for those that failed."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cli.deliveries_sql import Wanted, attempts_of, list_deliveries, read_delivery
+from cli.failures import BadUsage, Failure
+from cli.ground import Ground
+from cli.jobs import Limit, Since, Topic, Until, moment, show_attempts, with_raw_payload
+from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
+from cli.running import run
+from delivery import store_ended
+
+BATCH = 500
+
+app = typer.Typer(no_args_is_help=True, help="Webhook calls, and another try for those that failed.")
+
+
+class State(StrEnum):
+    OPEN = "open"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@app.command("list")
+def list_(
+    state: Annotated[State, typer.Option(help="Which deliveries.")] = State.FAILED,
+    job: Annotated[str | None, typer.Option(help="Of this job.")] = None,
+    topic: Topic = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    as_json: AsJson = None,
+) -> None:
+    """List deliveries: the next to be tried first; of those that ended, the last to end first.
+
+    Examples:
+
+    duebell deliveries list
+
+    duebell deliveries list --state open --topic invoices
+    """
+
+    async def work() -> None:
+        wanted = Wanted(state, job, topic, moment("--from", since), moment("--to", until), limit)
+        async with Ground.find().database() as connection:
+            found = await list_deliveries(connection, wanted)
+        if wants_json(as_json):
+            show_json(found)
+            return
+        when = "next_attempt_at" if state is State.OPEN else "finished_at"
+        show_table(("id", "job_id", "topic", "status", "host", "attempt", "due_at", when, "failure_reason"), found)
+        say(f"{len(found)} {state}" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
+
+    run(work())
+
+
+@app.command()
+def show(
+    id: Annotated[int, typer.Argument(help="The delivery's number.", metavar="ID")],  # noqa: A002
+    as_json: AsJson = None,
+) -> None:
+    """Show one delivery with all its attempts and what the receiver said.
+
+    Example: duebell deliveries show 1234
+    """
+
+    async def work() -> None:
+        async with Ground.find().database() as connection:
+            found = await read_delivery(connection, id)
+            attempts = (await attempts_of(connection, [id]))[id]
+        if found is None:
+            raise Failure(f"there is no delivery {id}")
+        if wants_json(as_json):
+            show_json({**with_raw_payload(found), "attempts": attempts})
+            return
+        show_sheet(found)
+        show_attempts(attempts)
+
+    run(work())
+
+
+@app.command()
+def replay(
+    ids: Annotated[list[int] | None, typer.Argument(help="Failed deliveries.", metavar="ID…")] = None,
+    *,
+    job: Annotated[list[str] | None, typer.Option(help="Of this job; may be repeated.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Such as http_503, timeout, or http_5*.")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 1000,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = None,
+) -> None:
+    """Try failed deliveries again, under the same idempotency key. Conditions are joined by and.
+
+    Examples:
+
+    duebell deliveries replay 1234
+
+    duebell deliveries replay --reason 'http_5*' --from -24h --dry-run
+    """
+
+    async def work() -> None:
+        wanted = store_ended.Wanted(ids or None, job or None, moment("--from", since), moment("--to", until), reason)
+        if wanted == store_ended.Wanted():
+            raise BadUsage("say which: ids, --job, --reason, --from or --to")
+        async with Ground.find().database(writes=True) as connection:
+            failed = await store_ended.select_failed(connection, wanted, limit)
+            if not failed:
+                raise Failure("no failed delivery fits, or those that do were replayed already")
+            rows = [{name: getattr(one, name) for name in one.__slots__} for one in failed]
+            replayed: dict[int, int] = {}
+            in_json = wants_json(as_json)
+            if not in_json:
+                show_table(
+                    ("id", "job_id", "topic", "due_at", "finished_at", "attempts", "failure_reason", "host"), rows
+                )
+            if not dry_run:
+                require_consent(f"This calls the webhooks of {len(failed)} failed deliveries again", yes=yes)
+                for first in range(0, len(failed), BATCH):
+                    replayed |= await store_ended.replay(connection, [one.id for one in failed[first : first + BATCH]])
+        if in_json:
+            rows = [{**row, "replayed_as": replayed.get(row["id"])} for row in rows]
+            show_json({"dry_run": dry_run, "deliveries": rows})
+        else:
+            say(f"{len(failed)} would be replayed" if dry_run else f"{len(replayed)} replayed")
+
+    run(work())

@@ -1,0 +1,85 @@
+"""What the command line reads about deliveries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.database import Connection
+
+# The URL's query may carry a secret: it is not shown in lists.
+_SHOWN = """id, job_id, topic, sequence, status, host, retry_count + 1 as attempt, due_at, next_attempt_at, finished_at,
+       failure_reason, replay_of, idempotency_key"""
+_FILTER = """($1::text is null or job_id = $1)
+   and ($2::text is null or topic = $2 or starts_with(topic, $2 || '.'))"""
+
+LIST_OPEN = f"""
+select {_SHOWN} from deliveries
+ where finished_at is null and {_FILTER}
+   and ($3::timestamptz is null or next_attempt_at >= $3) and ($4::timestamptz is null or next_attempt_at < $4)
+ order by next_attempt_at limit $5
+"""  # noqa: S608 - put together from constants
+
+LIST_ENDED = f"""
+select {_SHOWN} from deliveries
+ where status in ('COMPLETED', 'FAILED') and status = $6 and {_FILTER}
+   and ($3::timestamptz is null or finished_at >= $3) and ($4::timestamptz is null or finished_at < $4)
+ order by finished_at desc limit $5
+"""  # noqa: S608
+
+OF_JOB = f"select {_SHOWN} from deliveries where job_id = $1 order by id desc limit $2"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The window is of the next attempt; of the end, for those that ended."""
+
+    state: str  # open, completed, failed
+    job_id: str | None
+    topic: str | None
+    since: datetime | None
+    until: datetime | None
+    limit: int
+
+
+async def list_deliveries(connection: Connection, wanted: Wanted) -> list[dict[str, Any]]:
+    bounds = (wanted.job_id, wanted.topic, wanted.since, wanted.until, wanted.limit)
+    if wanted.state == "open":
+        rows = await connection.fetch(LIST_OPEN, *bounds)
+    else:
+        rows = await connection.fetch(LIST_ENDED, *bounds, wanted.state.upper())
+    return [dict(row) for row in rows]
+
+
+async def deliveries_of_job(connection: Connection, job_id: str, limit: int) -> list[dict[str, Any]]:
+    """The newest first, each with its attempts."""
+    deliveries = [dict(row) for row in await connection.fetch(OF_JOB, job_id, limit)]
+    attempts = await attempts_of(connection, [one["id"] for one in deliveries])
+    return [{**one, "attempts": attempts[one["id"]]} for one in deliveries]
+
+
+READ = """
+select id, job_id, idempotency_key, replay_of, topic, sequence, status, url, host, timeout_seconds, max_retries, secret,
+       retry_count, due_at, fired_at, next_attempt_at, failure_reason, created_at, finished_at, payload::text,
+       (select id from deliveries r where r.replay_of = d.id) as replayed_as
+  from deliveries d where id = $1
+"""
+
+
+async def read_delivery(connection: Connection, delivery_id: int) -> dict[str, Any] | None:
+    row = await connection.fetchrow(READ, delivery_id)
+    return dict(row) if row else None
+
+
+ATTEMPTS = """
+select delivery_id, number, started_at, duration_seconds, status_code, error, answer
+  from delivery_attempts where delivery_id = any($1::bigint[]) order by delivery_id, number
+"""
+
+
+async def attempts_of(connection: Connection, delivery_ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    attempts: dict[int, list[dict[str, Any]]] = {delivery_id: [] for delivery_id in delivery_ids}
+    for row in await connection.fetch(ATTEMPTS, list(delivery_ids)):
+        answer = bytes(row["answer"] or b"").decode("utf-8", "replace")
+        attempts[row["delivery_id"]].append({**dict(row), "answer": answer})
+    return attempts

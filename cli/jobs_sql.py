@@ -1,0 +1,73 @@
+"""What the command line reads about jobs. Pending ones come from the producer's own indexes, ended ones from that of
+retention: looking costs what is shown, whatever the table holds.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.database import Connection
+
+_SHOWN = """id, status, topic, next_run_at, retry_at, revision, sequence, last_due_at, finished_at, owner,
+       rule->>'rrule' as rrule, rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
+       webhook->>'url' is not null as has_webhook"""
+_TOPIC = "($1::text is null or topic = $1 or starts_with(topic, $1 || '.'))"
+_DUE = "($2::timestamptz is null or next_run_at >= $2) and ($3::timestamptz is null or next_run_at < $3)"
+
+LIST_PENDING = f"""
+select * from (
+    (select {_SHOWN} from jobs
+      where status = 'pending' and retry_at is null and {_TOPIC} and {_DUE} order by next_run_at limit $4)
+    union all
+    (select {_SHOWN} from jobs
+      where status = 'pending' and retry_at is not null and {_TOPIC} and {_DUE} order by next_run_at limit $4)
+) as pending
+ order by next_run_at, id limit $4
+"""  # noqa: S608 - put together from constants
+
+LIST_PAUSED = f"""
+select {_SHOWN} from jobs where status = 'paused' and {_TOPIC} and {_DUE} order by next_run_at, id limit $4
+"""  # noqa: S608
+
+LIST_ENDED = f"""
+select {_SHOWN} from jobs
+ where status in ('done', 'cancelled') and status = $5 and {_TOPIC}
+   and ($2::timestamptz is null or finished_at >= $2) and ($3::timestamptz is null or finished_at < $3)
+ order by finished_at desc limit $4
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A topic stands for those below it, too. The window is of the next run; of the end, for those that ended."""
+
+    state: str
+    topic: str | None
+    since: datetime | None
+    until: datetime | None
+    limit: int
+
+
+async def list_jobs(connection: Connection, wanted: Wanted) -> list[dict[str, Any]]:
+    bounds = (wanted.topic, wanted.since, wanted.until, wanted.limit)
+    match wanted.state:
+        case "pending":
+            rows = await connection.fetch(LIST_PENDING, *bounds)
+        case "paused":
+            rows = await connection.fetch(LIST_PAUSED, *bounds)
+        case _:
+            rows = await connection.fetch(LIST_ENDED, *bounds, wanted.state)
+    return [dict(row) for row in rows]
+
+
+READ_JOB = """
+select id, status, topic, owner, next_run_at, retry_at, refusals, revision, version, sequence, last_due_at,
+       payload::text, webhook::text, rule::text, rule_index, misfire, misfire_grace_seconds, traceparent, created_at,
+       updated_at, finished_at
+  from jobs where id = $1
+"""
+
+
+async def read_job(connection: Connection, job_id: str) -> dict[str, Any] | None:
+    row = await connection.fetchrow(READ_JOB, job_id)
+    return dict(row) if row else None

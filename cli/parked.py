@@ -1,0 +1,117 @@
+"""`duebell parked`: commands and events that could not be understood, to look at, to send again, or to drop."""
+
+from typing import Annotated
+
+import typer
+
+from cli.failures import BadUsage, Failure
+from cli.ground import Ground
+from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
+from cli.parked_queue import MOST, Parked, Parking, choose, parking
+from cli.running import run
+from shared.outgoing import Verdict
+
+PUBLISH_TIMEOUT = 10.0
+AT_ONCE = 500
+
+app = typer.Typer(no_args_is_help=True, help="Commands and events that could not be understood.")
+
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids, or the beginnings of them.", metavar="ID…")]
+All = Annotated[bool, typer.Option("--all", help="All of them.")]
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(help="At most so many, the oldest first.", min=1, max=MOST)] = 50,
+    as_json: AsJson = None,
+) -> None:
+    """List what is parked, with the reason.
+
+    Example: duebell parked list --limit 200
+    """
+
+    async def work() -> None:
+        async with parking(Ground.find(), limit) as place:
+            found = [one.summary() for one in await place.look(limit)]
+        if wants_json(as_json):
+            show_json(found)
+            return
+        rows = [{**one, "id": one["id"][:12]} for one in found]
+        show_table(("id", "parked_at", "parked_by", "type", "job", "reason"), rows)
+        say(f"{len(found)} parked" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
+
+    run(work())
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(help="Its id, or the beginning of it.", metavar="ID")],  # noqa: A002
+    as_json: AsJson = None,
+) -> None:
+    """Show one parked message whole.
+
+    Example: duebell parked show 3f2a
+    """
+
+    async def work() -> None:
+        async with parking(Ground.find(), MOST) as place:
+            details = choose(await place.look(MOST), [id])[0].details()
+        if wants_json(as_json):
+            show_json(details)
+        else:
+            show_sheet(details)
+
+    run(work())
+
+
+@app.command()
+def requeue(ids: Ids = None, *, every: All = False, yes: Yes = False) -> None:
+    """Send parked messages again to where they came from, say after an upgrade or a fix.
+
+    Examples:
+
+    duebell parked requeue 3f2a 81bc
+
+    duebell parked requeue --all --yes
+    """
+    run(_work_through(ids, every=every, yes=yes, doing="sends again", done="sent again", send=True))
+
+
+@app.command()
+def drop(ids: Ids = None, *, every: All = False, yes: Yes = False) -> None:
+    """Drop parked messages for good.
+
+    Example: duebell parked drop 3f2a --yes
+    """
+    run(_work_through(ids, every=every, yes=yes, doing="drops for good", done="dropped", send=False))
+
+
+async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing: str, done: str, send: bool) -> None:
+    if bool(ids) == every:
+        raise BadUsage("say which: ids, or --all")
+    ground = Ground.find()
+    async with parking(ground, MOST) as place:
+        found = await place.look(MOST)
+        chosen = found if every else choose(found, ids or [])
+        if not chosen:
+            say("nothing is parked")
+            return
+        for one in chosen[:10]:
+            say(f"{one.id[:12]}  {one.reason}")
+        more = f" (and {len(chosen) - 10} more)" if len(chosen) > 10 else ""
+        require_consent(f"This {doing} {len(chosen)} parked messages{more}", yes=yes)
+        finished = 0
+        for first in range(0, len(chosen), AT_ONCE):
+            finished += await _finish(place, chosen[first : first + AT_ONCE], ground, send=send)
+    say(f"{finished} {done}")
+    if finished < len(chosen):
+        raise Failure(f"{len(chosen) - finished} stay parked: the broker did not take them")
+
+
+async def _finish(place: Parking, chosen: list[Parked], ground: Ground, *, send: bool) -> int:
+    """Acknowledged only when its copy is confirmed: a crash in between sends it twice, and loses nothing."""
+    if send:
+        verdicts = await place.publisher.publish([one.way_back(ground.names) for one in chosen], PUBLISH_TIMEOUT)
+        chosen = [one for one, verdict in zip(chosen, verdicts, strict=True) if verdict is Verdict.CONFIRMED]
+    await place.inbox.acknowledge_only([one.message for one in chosen])
+    return len(chosen)

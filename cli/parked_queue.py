@@ -1,0 +1,150 @@
+"""The parking queue, looked at and worked through: messages are taken without acknowledgement, so that what is not
+acknowledged in the end is back in its place when the channel closes.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from cli.failures import BadUsage, Unreachable
+from cli.ground import CONNECT_TIMEOUT, Ground
+from shared.broker import BROKER_TROUBLE, Broker
+from shared.inbox import Inbox, Received
+from shared.lifecycle import Stop
+from shared.names import Names
+from shared.outgoing import Outgoing
+from shared.publishing import Publisher
+
+# A look takes this many at most, which bounds its memory.
+MOST = 10_000
+QUIET_SECONDS = 0.5
+OUR_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-delivery-count")
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    message: Received
+
+    @property
+    def id(self) -> str:
+        """Every parked copy has a message_id of its own; what the broker parked itself may have none."""
+        return self.message.message_id or hashlib.sha256(self.message.body).hexdigest()[:32]
+
+    @property
+    def reason(self) -> str:
+        reason = self.message.headers.get("duebell-reason")
+        if reason is None:
+            deaths = self.message.headers.get("x-death") or [{}]
+            return f"given up by the broker: {deaths[0].get('reason', 'unknown')}"
+        return str(reason)
+
+    def summary(self) -> dict[str, Any]:
+        headers = self.message.headers
+        parked_at = headers.get("duebell-parked-at")
+        return {
+            "id": self.id,
+            "parked_at": parked_at if isinstance(parked_at, datetime) else None,
+            "parked_by": headers.get("duebell-parked-by", "broker"),
+            "type": self.message.type or headers.get("duebell-routing-key"),
+            "job": self._job(),
+            "reason": self.reason,
+        }
+
+    def details(self) -> dict[str, Any]:
+        body = self.message.body.decode("utf-8", "replace")
+        headers = {name: value for name, value in self.message.headers.items() if name != "duebell-errors"}
+        properties = {
+            name: getattr(self.message, name)
+            for name in ("content_type", "content_encoding", "correlation_id", "reply_to", "timestamp", "app_id")
+        }
+        return {**self.summary(), **properties, "headers": headers, "bytes": len(self.message.body), "body": body}
+
+    def way_back(self, names: Names) -> Outgoing:
+        """As it was, to where it came from. An event goes to the delivery queue alone: others have had it already."""
+        message, headers = self.message, self.message.headers
+        deaths = headers.get("x-death") or [{}]
+        from_queue = names.deliveries if headers.get("duebell-parked-by") == "delivery" else deaths[0].get("queue")
+        if from_queue == names.deliveries:
+            exchange, key = "", names.deliveries
+        else:
+            exchange = str(headers.get("duebell-exchange") or deaths[0].get("exchange") or names.commands)
+            key = str(headers.get("duebell-routing-key") or (deaths[0].get("routing-keys") or [""])[0])
+        return Outgoing(
+            exchange=exchange,
+            routing_key=key,
+            body=message.body,
+            type=message.type,
+            content_type=message.content_type,
+            content_encoding=message.content_encoding,
+            priority=message.priority,
+            app_id=message.app_id,
+            correlation_id=message.correlation_id,
+            reply_to=message.reply_to,
+            timestamp=message.timestamp,
+            headers={name: value for name, value in headers.items() if not name.startswith(OUR_HEADERS)},
+        )
+
+    def _job(self) -> str | None:
+        try:
+            content = orjson.loads(self.message.body)
+        except orjson.JSONDecodeError:
+            return None
+        found = content.get("id") if isinstance(content, dict) else None
+        return found[:200] if isinstance(found, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    broker: Broker
+    inbox: Inbox
+    publisher: Publisher
+
+    async def look(self, limit: int) -> list[Parked]:
+        """The oldest first. Until as many as wanted are here, or no more come."""
+        found: list[Parked] = []
+        while len(found) < limit:
+            batch: list[Received] = []
+            try:
+                async with asyncio.timeout(QUIET_SECONDS):
+                    batch = await self.inbox.next_batch(limit - len(found), 0.05, Stop())
+            except TimeoutError:
+                break
+            found += (Parked(message) for message in batch)
+        return found
+
+
+@asynccontextmanager
+async def parking(ground: Ground, limit: int) -> AsyncIterator[Parking]:
+    if ground.amqp_url is None:
+        raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
+    async with Broker(ground.amqp_url, name="duebell-cli", names=ground.names).connected() as broker:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await broker.wait_until_up()
+            async with (
+                broker.open_channel(prefetch=limit) as channel,
+                Inbox.consuming(channel, ground.names.parked) as inbox,
+                Publisher(broker) as publisher,
+            ):
+                yield Parking(broker, inbox, publisher)
+        except BROKER_TROUBLE as error:
+            says = " ".join(str(error).split()) or type(error).__name__
+            raise Unreachable(f"cannot use the broker at AMQP_URL: {says}") from None
+
+
+def choose(found: Sequence[Parked], wanted: Sequence[str]) -> list[Parked]:
+    """By the beginnings of their ids; each must name exactly one."""
+    chosen: dict[str, Parked] = {}
+    for beginning in wanted:
+        fitting = [one for one in found if one.id.startswith(beginning)]
+        if len(fitting) != 1:
+            what = f"names {len(fitting)} parked messages" if fitting else "is not among the parked messages"
+            raise BadUsage(f"{beginning!r} {what}: see `duebell parked list`")
+        chosen[fitting[0].id] = fitting[0]
+    return list(chosen.values())

@@ -1,0 +1,157 @@
+"""`duebell status`: is it well? Backlog, lateness, queues, who is at work; and what needs attention, if anything."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from aio_pika.exceptions import ChannelClosed
+
+from cli.failures import Failure
+from cli.ground import Ground
+from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
+from cli.running import run
+from delivery.store import sample_deliveries
+from producer.store import sample_jobs
+from shared.database import Connection
+from shared.migrate import current_version, newest_version
+
+COUNT_UP_TO = 100_000
+LATE_SECONDS = 60.0
+QUEUE_TIMEOUT = 5.0
+
+# Of the newest to end in the last five minutes: how late they rang. One-shots alone: of a rule, the row keeps no more
+# than its last moment.
+LATENESS = """
+select count(*) as jobs,
+       percentile_disc(0.5) within group (order by late) as p50,
+       percentile_disc(0.99) within group (order by late) as p99
+  from (select extract(epoch from finished_at - last_due_at)::float8 as late
+          from (select finished_at, last_due_at, status from jobs
+                 where status in ('done', 'cancelled') and finished_at > now() - interval '5 minutes'
+                 order by finished_at desc limit 1000) as ended
+         where status = 'done' and last_due_at is not null) as rung
+"""
+FAILED = """
+select count(*) from (select from deliveries
+ where status = 'FAILED' and finished_at > now() - interval '24 hours' limit $1) as failed
+"""
+# One session of each producer listens; its others come and go.
+PRODUCERS = """
+select count(*) from pg_stat_activity
+ where application_name = 'duebell-producer-listen' and datname = current_database()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    queue: str
+    messages: int | None
+    consumers: int | None
+
+
+def status(as_json: AsJson = None) -> None:
+    """Show backlog, lateness, queue depths and the services seen. Exits with 1 if something needs attention.
+
+    Example: duebell status --json
+    """
+
+    async def work() -> None:
+        ground = Ground.find()
+        async with ground.database() as connection:
+            seen = await _from_database(connection)
+        queues = await _from_broker(ground)
+        seen["services"] = {
+            "consumer": queues["inbox"].consumers,
+            "producer": seen.pop("producers"),
+            "delivery": queues["deliveries"].consumers,
+        }
+        seen["queues"] = {role: queue.messages for role, queue in queues.items()}
+        seen["attention"] = what_is_wrong(seen)
+        if wants_json(as_json):
+            show_json(seen)
+        else:
+            _show(seen, queues)
+        if seen["attention"]:
+            raise Failure("; ".join(seen["attention"]))
+
+    run(work())
+
+
+async def _from_database(connection: Connection) -> dict[str, Any]:
+    jobs, deliveries = await sample_jobs(connection, COUNT_UP_TO), await sample_deliveries(connection, COUNT_UP_TO)
+    lateness = await connection.fetchrow(LATENESS)
+    return {
+        "schema": {"version": await current_version(connection), "needed": newest_version()},
+        "jobs": {
+            "pending": jobs.pending,
+            "overdue": jobs.overdue,
+            "refused_by_the_broker": jobs.refused,
+            "oldest_overdue_seconds": round(jobs.oldest_overdue_seconds, 3),
+        },
+        "lateness": dict(lateness) if lateness else {},
+        "deliveries": {
+            "open": deliveries.open,
+            "overdue": deliveries.overdue,
+            "oldest_overdue_seconds": round(deliveries.oldest_overdue_seconds, 3),
+            "failed_in_24_hours": await connection.fetchval(FAILED, COUNT_UP_TO),
+        },
+        "producers": await connection.fetchval(PRODUCERS),
+    }
+
+
+async def _from_broker(ground: Ground) -> dict[str, Queue]:
+    names = ground.names
+    roles = {"inbox": names.inbox, "deliveries": names.deliveries, "parked": names.parked, "unrouted": names.unrouted}
+    queues = {}
+    async with ground.broker() as connection:
+        for role, name in roles.items():
+            try:
+                async with connection.channel() as channel:
+                    found = await channel.declare_queue(name, passive=True, timeout=QUEUE_TIMEOUT)
+                    counts = found.declaration_result
+                    queues[role] = Queue(name, counts.message_count, counts.consumer_count)
+            except ChannelClosed:
+                queues[role] = Queue(name, None, None)
+    return queues
+
+
+def what_is_wrong(seen: dict[str, Any]) -> list[str]:
+    """Pure: one line each, with what to do next."""
+    wrong = []
+    if seen["schema"]["version"] < seen["schema"]["needed"]:
+        wrong.append("the schema is old: run python -m shared.migrate")
+    wrong += [f"no {service} is running" for service, number in seen["services"].items() if not number]
+    wrong += [f"the queue {role} is not there: run python -m shared.topology"
+              for role, messages in seen["queues"].items() if messages is None]  # fmt: skip
+    for what in ("jobs", "deliveries"):
+        late = seen[what]["oldest_overdue_seconds"]
+        if late > LATE_SECONDS:
+            wrong.append(f"{what} are late, the oldest by {late:.0f} s")
+    if seen["queues"]["parked"]:
+        wrong.append(f"{seen['queues']['parked']} parked: see duebell parked list")
+    return wrong
+
+
+def _show(seen: dict[str, Any], queues: dict[str, Queue]) -> None:
+    jobs, deliveries, lateness = seen["jobs"], seen["deliveries"], seen["lateness"]
+    late = "nothing rang in the last five minutes"
+    if lateness.get("jobs"):
+        late = (
+            f"p50 {1000 * lateness['p50']:.0f} ms, p99 {1000 * lateness['p99']:.0f} ms, of the last {lateness['jobs']}"
+        )
+    show_sheet(
+        {
+            "jobs": f"{jobs['pending']} pending, {jobs['overdue']} of them overdue",
+            "oldest_overdue": f"{jobs['oldest_overdue_seconds']:.1f} s" if jobs["overdue"] else None,
+            "refused_by_the_broker": jobs["refused_by_the_broker"] or None,
+            "lateness": late,
+            "deliveries": f"{deliveries['open']} open, {deliveries['overdue']} of them due, "
+            f"{deliveries['failed_in_24_hours']} failed in 24 hours",
+        }
+    )
+    show_table(("queue", "messages", "consumers"), [{"queue": q.queue, "messages": q.messages, "consumers": q.consumers}
+                                                    for q in queues.values()])  # fmt: skip
+    show_table(("service", "seen"), [{"service": name, "seen": number} for name, number in seen["services"].items()])
+    for problem in seen["attention"]:
+        say(f"! {problem}")
+    if not seen["attention"]:
+        say("All well.")

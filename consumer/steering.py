@@ -1,0 +1,76 @@
+"""What pauses, resumes and triggers are told. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from consumer.commands import Pause, Resume, Trigger
+from consumer.folding import Answer, refuse
+from consumer.ownership import NOT_YOURS, may_command
+from shared.job_states import OPEN, JobStatus
+from shared.messages import Outcome
+
+TriggerKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A job as it stood when the batch got hold of it."""
+
+    status: JobStatus
+    next_run_at: datetime | None
+    owner: str | None = None
+
+
+def last_wishes(commands: Sequence[Pause | Resume]) -> dict[str, Pause | Resume]:
+    """In order of arrival the last one wins."""
+    return {command.id: command for command in commands}
+
+
+def first_of_each(commands: Sequence[Trigger]) -> dict[TriggerKey, int]:
+    """Where each trigger first stands: what comes after it with the same id is a duplicate."""
+    first: dict[TriggerKey, int] = {}
+    for position, command in enumerate(commands):
+        first.setdefault((command.id, command.trigger_id), position)
+    return first
+
+
+def answer_steering(
+    commands: Sequence[Pause | Resume], jobs: Mapping[str, LockedJob], operators: Collection[str]
+) -> list[Answer]:
+    """Each is told as if it had come alone: that it changed nothing is no fault of it."""
+    answers = []
+    for command in commands:
+        job = jobs.get(command.id)
+        outcome = Outcome.PAUSED if isinstance(command, Pause) else Outcome.RESUMED
+        refused = _refusal(command, job, operators)
+        answers.append(refused or Answer(command.id, outcome, job.next_run_at if job else None))
+    return answers
+
+
+def answer_triggers(
+    commands: Sequence[Trigger],
+    jobs: Mapping[str, LockedJob],
+    inserted: Collection[TriggerKey],
+    operators: Collection[str],
+) -> list[Answer]:
+    first = first_of_each(commands)
+    answers = []
+    for position, command in enumerate(commands):
+        job, key = jobs.get(command.id), (command.id, command.trigger_id)
+        is_new = key in inserted and first[key] == position
+        outcome = Outcome.TRIGGERED if is_new else Outcome.DUPLICATE
+        refused = _refusal(command, job, operators)
+        answers.append(refused or Answer(command.id, outcome, job.next_run_at if job else None, changed=is_new))
+    return answers
+
+
+def _refusal(command: Pause | Resume | Trigger, job: LockedJob | None, operators: Collection[str]) -> Answer | None:
+    if job is None:
+        # It may have overtaken its request: kept, so that a person can send it again.
+        return refuse(command.id, "id: there is no such job")
+    if not may_command(command.user, job.owner, operators):
+        return refuse(command.id, NOT_YOURS)
+    if job.status not in OPEN:
+        return Answer(command.id, Outcome.REJECTED, errors=(f"id: the job is {job.status}",))
+    return None

@@ -1,0 +1,118 @@
+"""`make chaos`: the full matrix of faults, for so many minutes, by a seed. Prints what it does as it does it, a table
+at the end, and, if a promise was broken, which, with the history of the job. Exits 1 then.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import msgspec
+
+from stack.directory import LOGS, STACK, run_directory
+from stack.errors import StackError
+from stack.up import stop_on_signals
+from tests.chaos.accounting import account, as_table
+from tests.chaos.checking import check
+from tests.chaos.faults import Fault
+from tests.chaos.ledger import Ledger
+from tests.chaos.progress import progress
+from tests.chaos.run import run
+from tests.chaos.script import MIXED, MIXED_SECONDS, full_matrix, write_script
+from tests.chaos.timeline import explain
+
+
+def main() -> int:
+    options = _parse()
+    _hush()
+    stop_on_signals()
+    seconds = MIXED_SECONDS if options.mixed else options.minutes * 60
+    wanted = MIXED if options.mixed else full_matrix(seconds)
+    script = write_script(options.seed, seconds, {fault: wanted[fault] for fault in options.faults})
+    print(f"Chaos: {len(script)} faults in {seconds / 60:.1f} minutes or longer, seed {options.seed}.", flush=True)
+    try:
+        with run_directory("chaos") as directory:
+            with progress(len(script)) as show:
+                ledger = asyncio.run(run(directory, options.seed, script, show))
+            return _verdict(ledger, options, directory / LOGS)
+    except StackError as error:
+        print(f"chaos: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. Nothing is left running.")
+        return 130
+
+
+def _verdict(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
+    table = as_table(account(ledger))
+    summary = _summary(ledger, options.seed)
+    (logs / "ledger.json").write_bytes(msgspec.json.encode(ledger))
+    options.table.write_text(f"{summary}\n\n{table}\n")
+    print(f"\n{summary}\n\n{table}\n")
+    violations = check(ledger)
+    missed = [struck for struck in ledger.struck if struck.missed]
+    for struck in missed:
+        print(f"✗ {struck.strike.label} did not happen: {struck.note}")
+    if violations:
+        print(explain(ledger, violations))
+    if violations or missed:
+        print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen.")
+        print(f"The logs, and the ledger of all that was seen, are in {logs}.")
+        print(f"To repeat the script: {_again(options)}")
+        return 1
+    print(f"All promises kept. The table is in {os.path.relpath(options.table)}, too.")
+    return 0
+
+
+def _summary(ledger: Ledger, seed: int) -> str:
+    drained = "not drained"
+    if ledger.drained_at is not None and ledger.last_fault_at is not None:
+        drained = f"drained {(ledger.drained_at - ledger.last_fault_at).total_seconds():.1f} s after the last fault"
+    keys = {heard.key for heard in ledger.heard}
+    return (
+        f"Seed {seed}: {len(ledger.struck)} faults; {len(ledger.commands)} commands confirmed, "
+        f"{len(ledger.jobs)} jobs, {len(keys)} occurrences heard, {len(ledger.calls)} webhook calls, "
+        f"{ledger.fenced} results fenced off; {drained}. "
+        f"{os.cpu_count()} processors, load {os.getloadavg()[1]:.0f}."
+    )
+
+
+def _again(options: argparse.Namespace) -> str:
+    if options.mixed:
+        return f".venv/bin/python -m tests.chaos --mixed --seed {options.seed}"
+    faults = "" if options.faults == tuple(Fault) else f" FAULTS={','.join(fault.name for fault in options.faults)}"
+    return f"make chaos MINUTES={options.minutes:g} SEED={options.seed}{faults}"
+
+
+def _hush() -> None:
+    """The libraries' word on lost connections, of which there will be many."""
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore", RuntimeWarning)  # aio-pika's __del__ in a thread without a loop
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--faults", type=_faults, default=tuple(Fault), help=f"some of {', '.join(Fault.__members__)}")
+    parser.add_argument("--mixed", action="store_true", help="the short run that is part of make test")
+    parser.add_argument("--table", type=Path, default=STACK / "chaos.md", help="where the table goes, too")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.randrange(1_000_000)
+    return options
+
+
+def _faults(names: str) -> tuple[Fault, ...]:
+    if unknown := set(names.split(",")) - set(Fault.__members__):
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
+    return tuple(Fault[name] for name in names.split(","))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The application: sends commands until the broker has confirmed them, hears every due event and every reply, and
+writes all of it into the ledger. It knows the contract and nothing else of Duebell.
+"""
+
+import asyncio
+import json
+from datetime import datetime
+from uuid import uuid4
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
+
+from shared.broker import BROKER_TROUBLE, lost_connections_as_errors
+from shared.names import CANCEL_KEY, REQUEST_KEY, Names
+from tests.chaos.ledger import Command, Heard, Kind, Ledger, Plan, Reply, now
+from tests.chaos.line import Line
+
+LISTENER, REPLIES = "chaos.listener", "chaos.replies"
+HEARS = "due.#"
+CONFIRM_SECONDS = 4.0
+AGAIN_SECONDS = 0.3
+PREFETCH = 200
+QUORUM = {"x-queue-type": "quorum"}
+
+
+async def declare_queues(channel: AbstractChannel, names: Names) -> None:
+    """Both survive the broker. Idempotent."""
+    await channel.declare_queue(REPLIES, durable=True, arguments=dict(QUORUM))
+    listener = await channel.declare_queue(LISTENER, durable=True, arguments=dict(QUORUM))
+    await listener.bind(names.events, HEARS)
+
+
+class Application:
+    """Two connections, since a broker short of memory stops reading from those that publish."""
+
+    def __init__(self, url: str, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._names = Names()
+        self._commands: AbstractExchange | None = None
+        self.speaking = Line(url, "chaos-speaks", self._speak)
+        self.listening = Line(url, "chaos-listens", self._listen)
+
+    async def request(self, job: str, plan: Plan, content: dict[str, object], revision: int = 1) -> None:
+        webhook = "webhook" in content
+        tries = await self._send(REQUEST_KEY, {**content, "id": job, "revision": revision}, Kind.REQUEST, revision)
+        self._ledger.commands.append(Command(job, Kind.REQUEST, now(), revision, plan, webhook, tries))
+
+    async def cancel(self, job: str) -> None:
+        tries = await self._send(CANCEL_KEY, {"id": job}, Kind.CANCEL, 0)
+        self._ledger.commands.append(Command(job, Kind.CANCEL, now(), 0, tries=tries))
+
+    async def _send(self, key: str, content: dict[str, object], kind: Kind, revision: int) -> int:
+        """Until it is confirmed; how many tries it took. A try without an answer may have arrived all the same."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                await self._try_to_send(key, content, f"{kind} {revision} {content['id']}")
+            except BROKER_TROUBLE:
+                await asyncio.sleep(AGAIN_SECONDS)
+            else:
+                return tries
+
+    async def _try_to_send(self, key: str, content: dict[str, object], correlation_id: str) -> None:
+        if self._commands is None:
+            raise ConnectionError("not connected yet")
+        message = aio_pika.Message(
+            json.dumps(content).encode(),
+            content_type="application/json",
+            message_id=uuid4().hex,
+            reply_to=REPLIES,
+            correlation_id=correlation_id,
+            delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+        )
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                await self._commands.publish(message, key)
+
+    async def _speak(self, channel: AbstractChannel) -> None:
+        self._commands = await channel.get_exchange(self._names.commands)
+
+    async def _listen(self, channel: AbstractChannel) -> None:
+        await channel.set_qos(prefetch_count=PREFETCH)
+        await (await channel.get_queue(LISTENER)).consume(self._on_event)
+        await (await channel.get_queue(REPLIES)).consume(self._on_reply)
+
+    async def _on_event(self, message: AbstractIncomingMessage) -> None:
+        self._ledger.heard.append(read_event(message.body, now()))
+        await message.ack()
+
+    async def _on_reply(self, message: AbstractIncomingMessage) -> None:
+        kind, revision, job = (message.correlation_id or "").split(maxsplit=2)
+        outcome = json.loads(message.body)["outcome"]
+        self._ledger.replies.append(Reply(job, Kind(kind), int(revision), outcome, now()))
+        await message.ack()
+
+
+def read_event(body: bytes, seen_at: datetime) -> Heard:
+    event = json.loads(body)
+    return Heard(
+        event["id"],
+        event["idempotency_key"],
+        datetime.fromisoformat(event["due_at"]),
+        datetime.fromisoformat(event["fired_at"]),
+        seen_at,
+        "webhook" in event,
+    )

@@ -1,0 +1,78 @@
+"""The ledger, job by job: everything that was seen of one, and what that says about its occurrences. Pure."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tests.chaos.ledger import Call, Command, DeliveryRow, Heard, JobRow, Kind, Ledger, Parked, Plan, Reply
+
+
+@dataclass(slots=True)
+class History:
+    job: str
+    commands: list[Command] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    deliveries: list[DeliveryRow] = field(default_factory=list)
+    parked: list[Parked] = field(default_factory=list)
+    row: JobRow | None = None
+
+    @property
+    def plans(self) -> dict[int, Plan]:
+        """What was asked for, by revision."""
+        return {command.revision: command.plan for command in self.commands if command.plan is not None}
+
+    @property
+    def is_cancelled(self) -> bool:
+        """By the application: the cancel is with the broker, whatever has become of it."""
+        return any(command.kind is Kind.CANCEL for command in self.commands)
+
+    @property
+    def seen(self) -> list[Heard | Call]:
+        return [*self.heard, *self.calls]
+
+    @property
+    def rung(self) -> set[datetime]:
+        """What was published: the listener heard it, or, with its binding deleted, the receiver was called."""
+        return {seen.due_at for seen in self.seen}
+
+    @property
+    def with_webhook(self) -> set[datetime]:
+        """What was published and should have an effect."""
+        return {seen.due_at for seen in self.seen if isinstance(seen, Call) or seen.webhook}
+
+    def missing(self) -> list[datetime]:
+        """Occurrences that must have been published by now, and that nobody heard.
+
+        Of a job that is done, all of the revision that counted in the end. Of one that was cancelled, as many as the
+        producer has written down, from the first on: those after them were not due, or still waiting.
+        """
+        if self.row is None or (plan := self.plans.get(self.row.revision)) is None:
+            return []
+        owed = plan.count if self.row.status == "done" else None
+        if owed is None:
+            owed = self.row.sequence if len(self.plans) == 1 else 0
+        return [due_at for due_at in map(plan.at, range(owed)) if due_at not in self.rung]
+
+
+def by_job(ledger: Ledger) -> dict[str, History]:
+    histories: dict[str, History] = {}
+
+    def of(job: str) -> History:
+        return histories.setdefault(job, History(job))
+
+    for command in ledger.commands:
+        of(command.job).commands.append(command)
+    for reply in ledger.replies:
+        of(reply.job).replies.append(reply)
+    for heard in ledger.heard:
+        of(heard.job).heard.append(heard)
+    for call in ledger.calls:
+        of(call.job).calls.append(call)
+    for delivery in ledger.deliveries:
+        of(delivery.job).deliveries.append(delivery)
+    for parked in ledger.parked:
+        of(parked.job).parked.append(parked)
+    for row in ledger.jobs:
+        of(row.id).row = row
+    return histories

@@ -1,0 +1,59 @@
+"""An application's connection to the broker, which comes back by itself whatever happens to the broker. Publishing
+counts when it is confirmed; reading, when it is acknowledged.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import aio_pika
+from aio_pika.abc import AbstractChannel
+
+from shared.broker import BROKER_TROUBLE, close_quietly, lost_connections_as_errors
+
+AGAIN_SECONDS = 0.3
+CONNECT_SECONDS = 5.0
+
+Prepare = Callable[[AbstractChannel], Awaitable[None]]
+
+
+class Line:
+    """Run `keep` as a task; `prepare` is called with each new channel."""
+
+    def __init__(self, url: str, name: str, prepare: Prepare) -> None:
+        self._url = url
+        self._name = name
+        self._prepare = prepare
+        self._allowed = asyncio.Event()
+        self._allowed.set()
+        self._lost = asyncio.Event()
+
+    def hang_up(self) -> None:
+        """Stay away until `resume`."""
+        self._allowed.clear()
+        self._lost.set()
+
+    def resume(self) -> None:
+        self._allowed.set()
+
+    async def keep(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await self._allowed.wait()
+            self._lost.clear()
+            with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
+                await self._hold()
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _hold(self) -> None:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+        connection.close_callbacks.add(lambda *_: self._lost.set())
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+                channel.close_callbacks.add(lambda *_: self._lost.set())
+                await self._prepare(channel)
+            await self._lost.wait()
+        finally:
+            await close_quietly(connection)

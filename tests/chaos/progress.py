@@ -1,0 +1,44 @@
+"""What a person sees while a run goes on: a bar on a terminal, a line per fault in a pipe."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tests.chaos.ledger import Struck
+
+
+@contextmanager
+def progress(number: int) -> Iterator[Callable[[Struck], None]]:
+    """For so many faults."""
+    if sys.stdout.isatty():
+        with _bar(number) as show:
+            yield show
+    else:
+        yield plain_lines()
+
+
+def plain_lines() -> Callable[[Struck], None]:
+    began = time.monotonic()
+
+    def show(struck: Struck) -> None:
+        print(f"  {time.monotonic() - began:6.1f} s  {describe(struck)}", flush=True)
+
+    return show
+
+
+def describe(struck: Struck) -> str:
+    seconds = (struck.ended_at - struck.began_at).total_seconds()
+    parts = [struck.strike.label, struck.strike.victim, f"{seconds:.1f} s", struck.note]
+    return ("MISSED " if struck.missed else "") + ", ".join(filter(None, parts))
+
+
+@contextmanager
+def _bar(number: int) -> Iterator[Callable[[Struck], None]]:
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(highlight=False)) as bar:
+        task = bar.add_task("starting", total=number)
+        yield lambda struck: bar.update(task, advance=1, description=describe(struck))

@@ -1,0 +1,130 @@
+"""The services as processes, two of each, which can be started in good order or with a fault in them, and a watch over
+them: one that ends although nobody has struck it is written down, and started again.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shared.fault_points import Point
+from stack.directory import LOGS, RECORDS
+from stack.ports import LOOPBACK, free_port
+from stack.processes import Child, spawn
+from stack.services import PROJECT, answers
+from tests.chaos import faulty
+from tests.chaos.ledger import Ended, Ledger, now
+
+STOP_SECONDS = 20.0
+WATCH_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """Where a process strikes itself, and how."""
+
+    point: Point
+    nth: int = 1
+    deals: signal.Signals = signal.SIGKILL
+
+
+@dataclass(slots=True)
+class Replica:
+    service: str
+    name: str
+    environment: Mapping[str, str]
+    directory: Path
+    in_hand: bool = False  # a strike is at work on it: what happens to it now is no surprise
+    port: int = field(default_factory=free_port)
+    _child: Child | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.directory / LOGS / f"{self.name}.log"
+
+    @property
+    def word(self) -> Path:
+        return self.directory / f"{self.name}.word"
+
+    def start(self, trap: Trap | None = None, clock: str | None = None) -> None:
+        command = [sys.executable, "-m", self.service]
+        environment = {"METRICS_HOST": LOOPBACK, "METRICS_PORT": str(self.port), **self.environment}
+        if trap is not None:
+            self.word.unlink(missing_ok=True)
+            command = [sys.executable, "-m", "tests.chaos.faulty", self.service]
+            environment |= {
+                faulty.POINT: trap.point,
+                faulty.NTH: str(trap.nth),
+                faulty.SIGNAL: str(int(trap.deals)),
+                faulty.WORD: str(self.word),
+            }
+        if clock is not None:
+            command = ["faketime", "-f", clock, *command]
+        inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._child = spawn(
+            self.name,
+            command,
+            records=self.directory / RECORDS,
+            log=self.log,
+            env={**inherited, **environment},
+            cwd=PROJECT,
+        )
+
+    def is_alive(self) -> bool:
+        return self._child is not None and self._child.alive()
+
+    def has_sprung(self) -> bool:
+        """Whether it has reached its trap."""
+        return self.word.exists()
+
+    def is_frozen(self) -> bool:
+        try:
+            return Path(f"/proc/{self._running().pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except FileNotFoundError:
+            return False
+
+    def send(self, number: signal.Signals) -> None:
+        self._running().send(number)
+
+    async def stop(self, number: signal.Signals) -> int | None:
+        """Its exit code; None if it was not running."""
+        if self._child is None:
+            return None
+        child, self._child = self._child, None
+        return await asyncio.to_thread(child.stop, number, STOP_SECONDS)
+
+    async def kill(self) -> int | None:
+        return await self.stop(signal.SIGKILL)
+
+    def is_ready(self) -> bool:
+        return answers(self.port, "/readyz")
+
+    def is_ready_or_dead(self) -> bool:
+        return not self.is_alive() or self.is_ready()
+
+    def said(self, event: str) -> int:
+        """How many lines of its log, over all its lives, say so."""
+        mark = json.dumps({"event": event})[1:-1]
+        return self.log.read_text().count(mark) if self.log.exists() else 0
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise ProcessLookupError(f"{self.name} is not running")
+        return self._child
+
+
+async def watch(replicas: Sequence[Replica], ledger: Ledger) -> None:
+    """Until it is cancelled."""
+    while True:
+        for replica in replicas:
+            if replica.in_hand or replica.is_alive():
+                continue
+            exit_code = await replica.kill()
+            ledger.ended.append(Ended(replica.name, now(), exit_code if exit_code is not None else 0))
+            replica.start()
+        await asyncio.sleep(WATCH_SECONDS)

@@ -1,0 +1,126 @@
+"""The checker says nothing about a good run, and notices each way in which one can be spoiled."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.checking import DRAIN_WITHIN, Invariant, check
+from tests.chaos.faults import Fault
+from tests.chaos.ledger import DeliveryRow, Ended, JobRow, Kind, Ledger, Parked, Reply
+from tests.chaos.ledgers import a_call, a_fault, a_good_run, at, heard
+
+Spoil = Callable[[Ledger], None]
+
+
+def _without_row(job: str) -> Spoil:
+    return lambda ledger: ledger.jobs.remove(next(row for row in ledger.jobs if row.id == job))
+
+
+def _row(job: str, **changes: object) -> Spoil:
+    def spoil(ledger: Ledger) -> None:
+        ledger.jobs = [replace(row, **changes) if row.id == job else row for row in ledger.jobs]  # type: ignore[arg-type]
+
+    return spoil
+
+
+def _unheard(job: str, due: float) -> Spoil:
+    def spoil(ledger: Ledger) -> None:
+        ledger.heard = [one for one in ledger.heard if (one.job, one.due_at) != (job, at(due))]
+
+    return spoil
+
+
+def _also(name: str, *entries: object) -> Spoil:
+    return lambda ledger: getattr(ledger, name).extend(entries)
+
+
+def _set(name: str, value: object) -> Spoil:
+    return lambda ledger: setattr(ledger, name, value)
+
+
+SPOILED: dict[str, tuple[Spoil, Invariant]] = {
+    "a request without a row": (_without_row("once"), Invariant.COMMANDS_KEPT),
+    "a cancel without a row": (_without_row("endless"), Invariant.COMMANDS_KEPT),
+    "cancelled by nobody": (_row("thrice", status="cancelled"), Invariant.COMMANDS_KEPT),
+    "a reschedule forgotten": (_row("put off", revision=1), Invariant.COMMANDS_KEPT),
+    "a cancel that was acknowledged and forgotten": (_row("endless", status="done"), Invariant.COMMANDS_KEPT),
+    "a one-shot that nobody heard": (_unheard("put off", 8), Invariant.ALL_PUBLISHED),
+    "the last of a rule unheard": (_unheard("thrice", 7), Invariant.ALL_PUBLISHED),
+    "one in the middle of a cancelled rule unheard": (_unheard("endless", 5), Invariant.ALL_PUBLISHED),
+    "counted and not published": (_row("endless", sequence=3), Invariant.ALL_PUBLISHED),
+    "a webhook without an effect": (_set("calls", []), Invariant.ONE_EFFECT),
+    "two effects": (_also("calls", a_call("once", 5)), Invariant.ONE_EFFECT),
+    "two keys": (_also("calls", a_call("once", 5, key="another", effect=False)), Invariant.ONE_EFFECT),
+    "completed and never called": (_also("deliveries", DeliveryRow("once", "k", "COMPLETED")), Invariant.ONE_EFFECT),
+    "given up": (_set("deliveries", [DeliveryRow("once", "key of once at 5", "FAILED")]), Invariant.ONE_EFFECT),
+    "published early": (_also("heard", heard("put off", 8, fired=7.9)), Invariant.NEVER_EARLY),
+    "heard early": (_also("heard", heard("put off", 8, fired=8.01, seen_at=at(7.99))), Invariant.NEVER_EARLY),
+    "called early": (_also("calls", a_call("once", 5, seen_at=at(4.9), effect=False)), Invariant.NEVER_EARLY),
+    "fired after its cancel": (_also("heard", heard("endless", 7)), Invariant.STAYS_CANCELLED),
+    "fired after it was put off": (_also("heard", heard("put off", 5)), Invariant.STAYS_CANCELLED),
+    "a duplicate before any fault": (_also("heard", heard("thrice", 5, fired=5.5)), Invariant.FEW_DUPLICATES),
+    "a duplicate and an orderly stop": (_set("struck", [a_fault(6.1, 6.5, Fault.TERM)]), Invariant.FEW_DUPLICATES),
+    "more duplicates than were in flight": (_also("heard", heard("endless", 6, fired=6.3)), Invariant.FEW_DUPLICATES),
+    "something is left": (_set("left_over", ["3 jobs are still pending"]), Invariant.DRAINED),
+    "nobody saw the end": (_set("drained_at", None), Invariant.DRAINED),
+    "an end that came late": (_set("drained_at", at(7) + DRAIN_WITHIN), Invariant.DRAINED),
+    "a ring that nobody asked for": (_also("heard", heard("thrice", 8)), Invariant.AS_ASKED),
+    "a job that nobody asked for": (_also("heard", heard("who?", 8)), Invariant.AS_ASKED),
+    "a ring between two": (_also("heard", heard("thrice", 6.5)), Invariant.AS_ASKED),
+    "a process that ended": (_also("ended", Ended("producer-1", at(3), 1)), Invariant.STANDS),
+}
+
+
+def test_a_good_run_passes() -> None:
+    assert check(a_good_run()) == []
+
+
+@pytest.mark.parametrize(("spoil", "invariant"), SPOILED.values(), ids=SPOILED)
+def test_it_notices(spoil: Spoil, invariant: Invariant) -> None:
+    ledger = a_good_run()
+    spoil(ledger)
+    assert invariant in {violation.invariant for violation in check(ledger)}
+
+
+def test_every_invariant_can_be_broken() -> None:
+    assert {invariant for _, invariant in SPOILED.values()} == set(Invariant)
+
+
+def _all_of(*changes: Spoil) -> Spoil:
+    def spoil(ledger: Ledger) -> None:
+        for change in changes:
+            change(ledger)
+
+    return spoil
+
+
+INNOCENT: dict[str, Spoil] = {
+    "the listener's queue delivers again": _also("heard", heard("once", 5, webhook=True, seen_at=at(9))),
+    "in flight when it was cancelled": _also("heard", heard("endless", 6, fired=6.55)),
+    "a reschedule that came late, and is parked": _all_of(
+        _row("put off", revision=1),
+        _unheard("put off", 8),
+        _also("heard", heard("put off", 5)),
+        _also("parked", Parked("put off", 2, "came late")),
+        _set("replies", [Reply("put off", Kind.REQUEST, 2, "rejected", at(1.1))]),
+    ),
+    "a cancel that overtook its request": _all_of(
+        _row("endless", revision=0, sequence=0), _unheard("endless", 5), _unheard("endless", 6)
+    ),
+    "heard by the receiver alone": _unheard("once", 5),
+}
+
+
+@pytest.mark.parametrize("change", INNOCENT.values(), ids=INNOCENT)
+def test_it_does_not_cry_wolf(change: Spoil) -> None:
+    ledger = a_good_run()
+    ledger.in_flight = 5
+    change(ledger)
+    assert check(ledger) == []
+
+
+def test_a_row_that_is_still_pending_is_not_called_lost() -> None:
+    ledger = a_good_run()
+    ledger.jobs = [JobRow("thrice", "pending", 1, 3) if row.id == "thrice" else row for row in ledger.jobs]
+    assert check(ledger) == []

@@ -1,0 +1,98 @@
+"""The proxy does to a connection what it is told, and passes everything on when it is told nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.chaos.proxy import DELAY_SECONDS, Manner, Proxy
+
+SOON = 10.0
+# Long enough for an answer to come, were it let through.
+WHILE = 0.3
+
+
+@asynccontextmanager
+async def an_echo() -> AsyncIterator[tuple[Proxy, list[bytes]]]:
+    """A server that answers with what it gets, behind a proxy; and what it got."""
+    got: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1000):
+            got.append(data)
+            writer.write(data)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, Proxy("127.0.0.1", server.sockets[0].getsockname()[1]).running() as proxy:
+        yield proxy, got
+
+
+@asynccontextmanager
+async def a_client(proxy: Proxy) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0.01)
+
+
+async def _read(reader: asyncio.StreamReader, number: int) -> bytes:
+    return await asyncio.wait_for(reader.readexactly(number), SOON)
+
+
+@pytest.mark.parametrize("manner", [Manner.FAITHFUL, Manner.DELAYING, Manner.DRIPPING])
+async def test_what_is_slow_arrives_all_the_same(manner: Manner) -> None:
+    async with an_echo() as (proxy, _), a_client(proxy) as (reader, writer):
+        proxy.behave(manner)
+        began = asyncio.get_running_loop().time()
+        writer.write(b"x" * 200)
+        assert await _read(reader, 200) == b"x" * 200
+        took = asyncio.get_running_loop().time() - began
+        assert manner is not Manner.DELAYING or took >= 2 * DELAY_SECONDS
+
+
+async def test_dripping_writes_one_byte_at_a_time() -> None:
+    async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
+        proxy.behave(Manner.DRIPPING)
+        writer.write(b"drip")
+        await _read(reader, 4)
+        assert len(got) > 1, "it came in pieces"
+
+
+async def test_what_was_held_back_by_a_stall_comes_afterwards() -> None:
+    async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
+        proxy.behave(Manner.STALLING)
+        writer.write(b"hello")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.readexactly(5), WHILE)
+        assert got == []
+        proxy.behave(Manner.FAITHFUL)
+        assert await _read(reader, 5) == b"hello"
+
+
+async def test_one_way_the_store_hears_and_the_service_does_not_and_is_cut_in_the_end() -> None:
+    async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
+        proxy.behave(Manner.ONE_WAY)
+        writer.write(b"hello")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.readexactly(5), WHILE)
+        assert got == [b"hello"]
+        proxy.behave(Manner.FAITHFUL)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await _read(reader, 5)
+
+
+async def test_a_cut_ends_every_connection_and_the_next_one_works() -> None:
+    async with an_echo() as (proxy, _):
+        async with a_client(proxy) as (reader, writer):
+            writer.write(b"hello")
+            await _read(reader, 5)
+            proxy.cut()
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+                await _read(reader, 1)
+        async with a_client(proxy) as (reader, writer):
+            writer.write(b"again")
+            assert await _read(reader, 5) == b"again"

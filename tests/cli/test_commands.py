@@ -1,0 +1,261 @@
+"""Each command against running services, as a process."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cli.running import Operator, an_operator
+from tests.support.application import Application
+from tests.support.deliveries import ends
+from tests.support.eventually import eventually
+from tests.support.receiver import a_receiver, answering
+from tests.support.services import running_consumer, running_delivery, running_producer
+from tests.support.stores import Site
+
+
+@pytest.fixture
+async def duebell(site: Site) -> AsyncIterator[Operator]:
+    async with an_operator(site) as operator:
+        yield operator
+
+
+@asynccontextmanager
+async def all_services(site: Site) -> AsyncIterator[None]:
+    async with running_consumer(site), running_producer(site), running_delivery(site):
+        yield
+
+
+async def test_a_job_is_scheduled_shown_and_cancelled(site: Site, app: Application, duebell: Operator) -> None:
+    async with running_consumer(site):
+        payload = '{"big": 12345678901234567890123, "nul": "\\u0000"}'
+        given = await duebell("schedule", "tea", "--in", "1h", "--payload", payload, "--topic", "kitchen")
+        assert given.json["outcome"] == "accepted"
+        assert (await duebell("schedule", "tea", "--in", "1h")).json["outcome"] == "duplicate"
+
+        shown = (await duebell("show", "tea")).json
+        assert shown["job"]["status"] == "pending"
+        assert shown["job"]["topic"] == "kitchen"
+        assert shown["upcoming"][0]["at"] == given.json["next_run_at"]
+        [listed] = (await duebell("list", "--topic", "kitchen", "--from", "now", "--to", "+2h")).json
+        assert listed["id"] == "tea"
+        assert (await duebell("list", "--to", "+30m")).json == []
+        assert (await duebell("list", "--topic", "kit")).json == []
+
+        refused = await duebell("cancel", "tea")
+        assert refused.status == 1
+        assert "--yes" in refused.err
+        assert (await duebell("cancel", "tea", "--yes")).json["outcome"] == "cancelled"
+        [ended] = (await duebell("list", "--state", "cancelled", "--from", "-1h")).json
+        assert ended["id"] == "tea"
+
+
+async def test_a_payload_is_sent_as_it_was_typed(
+    site: Site, app: Application, database: Any, duebell: Operator
+) -> None:
+    async with running_consumer(site):
+        payload = '{"big": 12345678901234567890123,  "nul": "\\u0000"}'
+        assert (await duebell("schedule", "tea", "--in", "1h", "--payload", payload)).status == 0
+        piped = await duebell("schedule", "cake", "--in", "1h", "--payload", "@-", stdin="[1, 2.50]")
+        assert piped.status == 0
+    assert await database.fetchval("select payload::text from jobs where id = 'tea'") == payload
+    assert await database.fetchval("select payload::text from jobs where id = 'cake'") == "[1, 2.50]"
+
+
+async def test_a_job_is_paused_resumed_and_triggered(site: Site, app: Application, duebell: Operator) -> None:
+    async with running_consumer(site), running_producer(site):
+        await duebell("schedule", "standup", "--cron", "30 9 * * 1-5", "--timezone", "Europe/Berlin")
+        assert (await duebell("pause", "standup")).json["outcome"] == "paused"
+        [listed] = (await duebell("list", "--state", "paused")).json
+        assert listed["id"] == "standup"
+        assert (await duebell("resume", "standup")).json["outcome"] == "resumed"
+        first = await duebell("trigger", "standup", "--trigger-id", "try-1", "--payload", '"hello"')
+        assert first.json["outcome"] == "triggered"
+        assert (await duebell("trigger", "standup", "--trigger-id", "try-1")).json["outcome"] == "duplicate"
+        [event] = await app.hears(1)
+        assert event.content["trigger_id"] == "try-1"
+        assert event.content["payload"] == "hello"
+
+
+async def test_a_refusal_names_the_field_and_exits_with_1(site: Site, app: Application, duebell: Operator) -> None:
+    async with running_consumer(site):
+        refused = await duebell("schedule", "tea", "--rrule", "FREQ=NEVER")
+        assert refused.status == 1
+        assert "rrule:" in refused.err
+        assert orjson.loads(refused.out)["outcome"] == "rejected"
+
+
+async def test_without_a_consumer_the_command_is_sent_and_the_status_is_4(
+    site: Site, app: Application, duebell: Operator
+) -> None:
+    unanswered = await duebell("schedule", "tea", "--in", "1h", "--wait", "0.3")
+    assert unanswered.status == 4
+    assert "safe in" in unanswered.err
+    assert await app.count(site.names.inbox) == 1
+
+
+async def test_stores_that_cannot_be_reached_are_status_3_and_no_password_is_shown() -> None:
+    nowhere = Site("postgresql://me:hunter2@127.0.0.1:1/none", "amqp://me:hunter2@127.0.0.1:1/", "")
+    async with an_operator(nowhere) as duebell:
+        for arguments in (("list",), ("parked", "list"), ("cancel", "tea", "--yes"), ("status",)):
+            ended = await duebell(*arguments)
+            assert ended.status == 3, (arguments, ended)
+            assert "cannot" in ended.err
+            assert "hunter2" not in ended.out + ended.err
+
+
+async def test_wrong_usage_is_status_2_and_says_what_is_wrong() -> None:
+    async with an_operator(None) as duebell:
+        for arguments, says in {
+            ("list",): "DATABASE_URL: is not set",
+            ("cancel", "tea", "--yes"): "AMQP_URL: is not set",
+            ("parked", "list"): "AMQP_URL: is not set",
+            ("schedule", "tea", "--in", "soon"): "--in",
+            ("schedule", "tea", "--in", "1h", "--payload", "{"): "--payload: is not JSON",
+            ("schedule", "tea", "--in", "1h", "--payload", "@/no/such/file"): "--payload: cannot read",
+            ("list", "--from", "yesterday"): "--from",
+            ("deliveries", "replay"): "say which",
+            ("parked", "drop"): "say which",
+            ("no-such-command",): "no-such-command",
+        }.items():
+            ended = await duebell(*arguments)
+            assert ended.status == 2, (arguments, ended)
+            assert says in ended.err
+
+
+async def test_failed_deliveries_are_listed_shown_and_replayed(
+    site: Site, app: Application, database: Any, duebell: Operator
+) -> None:
+    async with all_services(site), a_receiver(answering(404, 200)) as receiver:
+        hook = ("--webhook", receiver.url, "--header", "Authorization: Bearer canary")
+        assert (await duebell("schedule", "invoice", "--in", "0s", "--topic", "money", *hook)).status == 0
+        await ends(database, "invoice", "FAILED")
+        [failed] = (await duebell("deliveries", "list", "--topic", "money")).json
+        assert failed["failure_reason"] == "http_404"
+
+        shown = await duebell("show", "invoice")
+        assert shown.json["deliveries"][0]["attempts"][0]["status_code"] == 404
+        assert shown.json["deliveries"][0]["attempts"][0]["answer"] == "status 404"
+        assert "canary" not in shown.out
+        one = await duebell("deliveries", "show", str(failed["id"]))
+        assert one.json["attempts"][0]["number"] == 1
+
+        dry = await duebell("deliveries", "replay", "--job", "invoice", "--dry-run")
+        assert dry.json["deliveries"][0]["replayed_as"] is None
+        assert (await duebell("deliveries", "replay", str(failed["id"]))).status == 1, "nobody said yes"
+        replayed = await duebell("deliveries", "replay", str(failed["id"]), "--yes")
+        assert replayed.json["deliveries"][0]["replayed_as"] is not None
+        await ends(database, "invoice", "COMPLETED")
+        assert (await duebell("deliveries", "list", "--state", "completed", "--job", "invoice")).json
+        again = await duebell("deliveries", "replay", str(failed["id"]), "--yes")
+        assert again.status == 1
+        assert "replayed already" in again.err
+
+
+async def test_parked_messages_are_shown_sent_again_and_dropped(
+    site: Site, app: Application, database: Any, duebell: Operator
+) -> None:
+    async with running_consumer(site):
+        for number in range(3):
+            await app.send({"id": f"bad-{number}"}, headers={"mine": number})
+
+        async def all_parked() -> bool:
+            assert await app.count(site.names.parked) == 3
+            return True
+
+        await eventually(all_parked)
+    listed = (await duebell("parked", "list")).json
+    assert {one["job"] for one in listed} == {"bad-0", "bad-1", "bad-2"}
+    assert all(one["reason"].startswith("at: exactly one of") for one in listed)
+    assert await eventually_count(app, site.names.parked, 3), "a look takes nothing away"
+
+    ids = {one["job"]: one["id"] for one in listed}
+    shown = (await duebell("parked", "show", ids["bad-1"])).json
+    assert orjson.loads(shown["body"]) == {"id": "bad-1"}
+    assert shown["headers"]["mine"] == 1
+
+    assert (await duebell("parked", "drop", ids["bad-0"])).status == 1, "nobody said yes"
+    assert (await duebell("parked", "drop", ids["bad-0"][:12], "--yes")).status == 0
+    assert await eventually_count(app, site.names.parked, 2)
+    assert (await duebell("parked", "requeue", ids["bad-1"], "--yes")).status == 0
+    assert await eventually_count(app, site.names.inbox, 1)
+    queue = await app.channel.get_queue(site.names.inbox)
+    back = await queue.get(no_ack=True)
+    assert back is not None
+    assert (back.body, back.routing_key) == (b'{"id": "bad-1"}', "schedule.request")
+    assert back.headers["mine"] == 1
+    assert not [name for name in back.headers if name.startswith("duebell-")]
+    assert (await duebell("parked", "drop", "--all", "--yes")).status == 0
+    assert await eventually_count(app, site.names.parked, 0)
+
+
+async def eventually_count(app: Application, queue: str, number: int) -> bool:
+    async def look() -> bool:
+        count = await app.count(queue)
+        assert count == number, f"{count} of {number} in {queue}"
+        return True
+
+    return await eventually(look)
+
+
+async def test_status_tells_a_well_installation_from_one_that_needs_attention(
+    site: Site, app: Application, duebell: Operator
+) -> None:
+    alone = await duebell("status")
+    assert alone.status == 1
+    assert "no consumer is running" in alone.err
+    async with all_services(site):
+
+        async def all_seen() -> bool:
+            seen = await duebell("status")
+            assert seen.status == 0, seen.err
+            assert seen.json["services"] == {"consumer": 1, "producer": 1, "delivery": 1}
+            return True
+
+        await eventually(all_seen)
+        await app.request({"id": "tea", "at": "2020-01-01T00:00:00Z"})
+        await app.hears(1)
+
+        async def lateness_seen() -> bool:
+            assert (await duebell("status")).json["lateness"]["jobs"] == 1
+            return True
+
+        await eventually(lateness_seen)
+        table = await duebell("status", "--table")
+        assert "All well." in table.out
+        assert site.names.inbox in table.out
+
+
+async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site, app: Application) -> None:
+    """`script` lends a terminal: what is a table there is JSON in a pipe."""
+    async with running_consumer(site):
+        await app.request({"id": "tea", "at": "2030-01-01T00:00:00Z"})
+        listed = await at_a_terminal(site, "list")
+        assert "next run at" in listed
+        assert "1 pending" in listed
+        refused = await at_a_terminal(site, "cancel tea", answer="n\n")
+        assert "This cancels tea for good. Go on? [y/N]" in refused
+        assert "nothing was changed" in refused
+        accepted = await at_a_terminal(site, "cancel tea", answer="y\n")
+        assert "cancelled" in accepted
+
+
+async def at_a_terminal(site: Site, command: str, answer: str = "") -> str:
+    process = await asyncio.create_subprocess_exec(
+        "script",
+        "-qec",
+        f"{sys.executable} -m cli {command}",
+        "/dev/null",
+        env={**os.environ, **site.environment, "COLUMNS": "160"},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate(answer.encode())
+    return out.decode()

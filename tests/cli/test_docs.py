@@ -1,0 +1,81 @@
+"""Every command line in the documents runs as it stands, in the order in which it stands there."""
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from cli.app import app as command_line
+from tests.cli.running import an_operator, duebell
+from tests.cli.test_commands import all_services, eventually_count
+from tests.support.application import Application
+from tests.support.deliveries import ends
+from tests.support.receiver import a_receiver, answering
+from tests.support.services import ROOT
+from tests.support.stores import Site
+
+PAGE = (ROOT / "docs/command-line.md").read_text()
+
+
+def examples(page: str) -> list[str]:
+    blocks = re.findall(r"```\n(.*?)```", page, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("duebell ")]
+
+
+async def test_every_example_of_the_page_runs(site: Site, app: Application, database: Any) -> None:
+    async with all_services(site), a_receiver(answering(503)) as receiver, an_operator(site) as operator:
+        hook = {"url": receiver.url, "max_retries": 0}
+        await app.request({"id": "hooked", "at": "2020-01-01T00:00:00Z", "webhook": hook})
+        await ends(database, "hooked", "FAILED")
+        failed = await database.fetchval("select id from deliveries")
+        await app.ask({"id": "bad"})
+        await eventually_count(app, site.names.parked, 1)
+        [parked] = (await operator("parked", "list")).json
+        for line in examples(PAGE):
+            if line == "duebell parked drop --all --yes":
+                await eventually_count(app, site.names.parked, 1)  # what was sent again is parked again
+            arguments = shlex.split(line)[1:]
+            arguments = [{"1234": str(failed), "3f2a": parked["id"]}.get(word, word) for word in arguments]
+            ended = await operator(*arguments)
+            expected = {0, 1} if "--dry-run" in arguments else {0}  # replayed by the line before
+            assert ended.status in expected, f"{line}: {ended.err}"
+
+
+async def test_the_picture_of_a_night_without_half_past_two_is_true() -> None:
+    [line] = [line for line in examples(PAGE) if "America/New_York" in line]
+    [picture] = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    shown = await duebell(*shlex.split(line)[1:])
+    assert [row.split() for row in shown.out.splitlines() if row.strip()] == [
+        row.split() for row in picture.splitlines()
+    ]
+
+
+async def test_every_command_of_the_command_line_is_on_the_page() -> None:
+    top = [
+        command.name or (command.callback.__name__ if command.callback else "")
+        for command in command_line.registered_commands
+    ]
+    groups = {
+        group.name: [
+            c.name or (c.callback.__name__ if c.callback else "") for c in group.typer_instance.registered_commands
+        ]
+        for group in command_line.registered_groups
+        if group.typer_instance
+    }
+    wanted = top + [f"{name} {command}" for name, commands in groups.items() for command in commands]
+    missing = [command for command in wanted if f"duebell {command}" not in PAGE]
+    assert not missing
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("deliveries", "replay", "--help"), ("--version",), ()])
+async def test_help_needs_no_connection(arguments: tuple[str, ...]) -> None:
+    ended = await duebell(*arguments)
+    assert ended.status in ({0} if arguments else {0, 2})
+    assert "duebell" in ended.out + ended.err
+
+
+async def test_completion_is_there_for_the_shell() -> None:
+    ended = await duebell("--show-completion", "bash")
+    assert ended.status == 0, ended.err
+    assert "_DUEBELL_COMPLETE" in ended.out

@@ -1,0 +1,114 @@
+"""What many commands come to in one batch is what they come to one by one, whoever sends them."""
+
+import json
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from consumer.folding import Answer
+from consumer.handling import BatchHandler
+from consumer.metrics import Metrics
+from shared.broker import Broker
+from shared.database import open_pool
+from shared.inbox import Received
+from shared.messages import Outcome
+from shared.publishing import Publisher
+from tests.support.builders import a_request
+from tests.support.stores import Site
+
+JOBS = 40
+LENGTH = 8
+
+JobsCommand = tuple[str, dict[str, Any], str | None]
+
+
+@pytest.fixture
+async def handler(site: Site) -> AsyncIterator[BatchHandler]:
+    """Its first half: it stores, and there is nobody to answer."""
+    publisher = Publisher(Broker(site.amqp_url, name="nobody", names=site.names))
+    async with open_pool(site.database_url, "test", size=2) as pool:
+        yield BatchHandler(pool, publisher, site.names, Metrics(CollectorRegistry()), 1000, 5.0, operators=("root",))
+
+
+def a_message(key: str, content: dict[str, Any], user: str | None) -> Received:
+    body = json.dumps(content).encode()
+    return Received(1, body, "", key, None, None, None, None, None, None, None, None, None, {}, None, user)
+
+
+def a_random_command(chance: random.Random, job_id: str) -> JobsCommand:
+    user = chance.choice([None, "alice", "alice", "bob", "root"])
+    kind = chance.choice(["request", "request", "request", "cancel", "pause", "resume", "trigger", "trigger"])
+    content: dict[str, Any] = {"id": job_id}
+    if kind == "request":
+        revision = chance.randint(1, 5)
+        content = a_request(id=job_id, revision=revision, payload=revision)
+    if kind == "trigger":
+        content["trigger_id"] = chance.choice(["x", "y", "z"])
+    return f"schedule.{kind}", content, user
+
+
+def shuffled_together(chance: random.Random, each: list[list[JobsCommand]]) -> list[JobsCommand]:
+    """In any order, but each job's own in theirs."""
+    turns = [number for number, commands in enumerate(each) for _ in commands]
+    chance.shuffle(turns)
+    rest = [iter(commands) for commands in each]
+    return [next(rest[turn]) for turn in turns]
+
+
+async def _rows(database: Any) -> list[tuple[Any, ...]]:
+    """A cancelled row may be of any revision: a cancel wins over all of them."""
+    jobs = await database.fetch("select * from jobs order by id")
+    triggers = await database.fetch("select job_id, trigger_id, sequence from triggers order by 1, 2")
+    return [
+        (row["id"], row["status"], row["owner"], row["trigger_sequence"])
+        + ((row["revision"], row["payload"]) if row["status"] != "cancelled" else ())
+        for row in jobs
+    ] + [tuple(row) for row in triggers]
+
+
+def told_in_order(messages: list[JobsCommand], answers: list[Answer]) -> list[tuple[Any, ...]]:
+    """What does not depend on folding: requests of one batch are told as if the best had come first."""
+    return [
+        (content["id"], key, given.outcome, given.errors)
+        for (key, content, _), given in zip(messages, answers, strict=True)
+        if key != "schedule.request" or given.outcome is Outcome.REJECTED
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_batch_comes_to_what_its_commands_come_to_one_by_one(
+    handler: BatchHandler, database: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    each = [[a_random_command(chance, f"job-{job:02}") for _ in range(LENGTH)] for job in range(JOBS)]
+    commands = shuffled_together(chance, each)
+    messages = [a_message(*command) for command in commands]
+
+    together = await handler.store(messages)
+    after_batch = await _rows(database)
+    await database.execute("truncate jobs cascade")
+    one_by_one = [answer for message in messages for answer in await handler.store([message])]
+
+    assert after_batch == await _rows(database)
+    assert told_in_order(commands, together) == told_in_order(commands, one_by_one)
+    told = {(key, given.outcome) for (key, _, _), given in zip(commands, together, strict=True)}
+    for wanted in [("pause", "paused"), ("resume", "resumed"), ("trigger", "triggered"), ("trigger", "duplicate")]:
+        assert (f"schedule.{wanted[0]}", wanted[1]) in told, "this seed shows too little"
+
+
+async def test_the_whole_batch_again_changes_nothing(handler: BatchHandler, database: Any) -> None:
+    """As after a crash between its commits and its acknowledgement. What was refused for want of a job may find one."""
+    chance = random.Random(7)
+    each = [[a_random_command(chance, f"job-{job:02}") for _ in range(LENGTH)] for job in range(JOBS)]
+    requests = [
+        ("schedule.request", a_request(id=f"job-{job:02}"), chance.choice([None, "alice"])) for job in range(JOBS)
+    ]
+    messages = [a_message(*command) for command in requests + shuffled_together(chance, each)]
+    await handler.store(messages)
+    rows = await _rows(database)
+    answers = await handler.store(messages)
+    assert await _rows(database) == rows
+    assert not any(given.changed for given in answers)

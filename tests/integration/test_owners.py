@@ -1,0 +1,108 @@
+"""Whose job it is: RabbitMQ says who sent a command, and a job that has an owner obeys nobody else."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import aio_pika
+import pytest
+from aio_pika.exceptions import ChannelPreconditionFailed
+
+from stack.roles import APPLICATION, OPERATOR
+from tests.support.application import Application
+from tests.support.builders import a_request
+from tests.support.jobs import read_job
+from tests.support.services import running_consumer
+from tests.support.stores import Site, Stores
+
+NOT_YOURS = ["user_id: the job belongs to another user"]
+COMMANDS: list[tuple[str, dict[str, Any]]] = [
+    ("schedule.request", a_request(revision=2)),
+    ("schedule.cancel", {"id": "job-1"}),
+    ("schedule.pause", {"id": "job-1"}),
+    ("schedule.resume", {"id": "job-1"}),
+    ("schedule.trigger", {"id": "job-1", "trigger_id": "x"}),
+]
+OBEYED = ["rescheduled", "paused", "resumed", "triggered", "cancelled"]
+IN_TURN = [COMMANDS[n] for n in (0, 2, 3, 4, 1)]
+
+
+@pytest.fixture
+async def stranger(stores: Stores, site: Site, app: Application) -> AsyncIterator[Application]:
+    """Another user of the broker, with the rights of an application; hears replies at the first one's queue."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours, and has no other users")
+    url = stores.rabbitmq.url_of(APPLICATION)
+    async with await aio_pika.connect(url, timeout=10) as connection, connection.channel() as channel:
+        yield replace(app, channel=channel, commands=await channel.get_exchange(site.names.commands, ensure=False))
+
+
+@pytest.mark.parametrize("sender", [None, APPLICATION])
+async def test_a_job_obeys_its_owner_and_nobody_else(
+    site: Site, app: Application, stranger: Application, database: Any, sender: str | None
+) -> None:
+    async with running_consumer(site):
+        assert (await app.ask(a_request(), user_id=OPERATOR))["outcome"] == "accepted"
+        row = await read_job(database, "job-1")
+        assert row["owner"] == OPERATOR
+        for key, content in COMMANDS:
+            reply = await stranger.ask(content, key=key, user_id=sender)
+            assert (reply["outcome"], reply["errors"], reply["next_run_at"]) == ("rejected", NOT_YOURS, None), key
+        assert await read_job(database, "job-1") == row
+        assert await database.fetchval("select count(*) from triggers") == 0
+        parked = await app.parked(len(COMMANDS))
+        assert [message.headers["duebell-routing-key"] for message in parked] == [key for key, _ in COMMANDS]
+        assert {message.headers.get("duebell-user-id") for message in parked} == {sender}
+        told = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
+        assert told == OBEYED
+        assert (await read_job(database, "job-1"))["owner"] == OPERATOR
+
+
+async def test_a_job_without_an_owner_obeys_everybody_and_a_reschedule_gives_it_none(
+    site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        await app.ask(a_request())
+        told = [(await stranger.ask(content, key=key, user_id=APPLICATION))["outcome"] for key, content in IN_TURN]
+        assert told == OBEYED
+        assert (await read_job(database, "job-1"))["owner"] is None
+
+
+async def test_operators_may_command_every_job(
+    site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    async with running_consumer(site, operator_users=f"someone, {OPERATOR}"):
+        await stranger.ask(a_request(), user_id=APPLICATION)
+        told = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
+        assert told == OBEYED
+        assert (await read_job(database, "job-1"))["owner"] == APPLICATION
+
+
+async def test_a_cancel_that_comes_first_owns_what_it_leaves_behind(
+    site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        assert (await app.ask({"id": "job-1"}, key="schedule.cancel", user_id=OPERATOR))["outcome"] == "cancelled"
+        assert (await read_job(database, "job-1"))["owner"] == OPERATOR
+        assert (await stranger.ask(a_request(), user_id=APPLICATION))["errors"] == NOT_YOURS
+        assert (await app.ask(a_request(), user_id=OPERATOR))["outcome"] == "cancelled"
+
+
+async def test_where_user_id_is_required_a_command_without_it_is_refused_and_kept(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site, require_user_id=True):
+        for key, content in COMMANDS:
+            reply = await app.ask(content, key=key)
+            assert (reply["id"], reply["outcome"]) == ("job-1", "rejected")
+            assert reply["errors"] == ["user_id: is required here"]
+        assert len(await app.parked(len(COMMANDS))) == len(COMMANDS)
+        assert await database.fetchval("select count(*) from jobs") == 0
+        user = urlsplit(site.amqp_url).username
+        assert (await app.ask(a_request(), user_id=user))["outcome"] == "accepted"
+
+
+async def test_the_broker_refuses_a_name_that_is_not_the_senders(site: Site, stranger: Application) -> None:
+    with pytest.raises(ChannelPreconditionFailed, match="user_id"):
+        await stranger.send(a_request(), user_id=OPERATOR)

@@ -1,0 +1,212 @@
+"""Triggers through the real services: one ring each, outside the rule, however often and through whomever they come."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from producer.store import claim_due
+from producer.store_triggers import TRIGGERS
+from shared.idempotency import idempotency_key
+from shared.instants import format_instant
+from tests.support.application import Application, an_application
+from tests.support.builders import a_request, a_rule_request
+from tests.support.eventually import eventually
+from tests.support.jobs import insert_due, read_job, somebody_is_blocked, wait_for_status
+from tests.support.receiver import a_receiver
+from tests.support.services import running_consumer, running_delivery, running_producer
+from tests.support.stores import Site
+from tests.support.triggers import insert_triggers_of_all_jobs, wait_until_fired
+
+OF_THE_RULE = ("status", "next_run_at", "sequence", "revision", "rule_index", "last_due_at")
+
+
+async def test_a_trigger_rings_once_now_outside_the_rule(
+    site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody polls here: the trigger itself wakes the producer."""
+    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    async with running_consumer(site), running_producer(site):
+        await app.request(a_rule_request(topic="tea", payload={"cups": 2}))
+        before = await read_job(database, "job-1")
+        first = await app.trigger("job-1", "x")
+        assert (first["outcome"], first["next_run_at"]) == ("triggered", "2030-06-01T12:00:00Z")
+        await app.hears(1)
+        await app.trigger("job-1", "y", payload=[1.50, None])
+        [one, two] = [event.content for event in await app.hears(2)]
+        after = await read_job(database, "job-1")
+        assert [after[name] for name in OF_THE_RULE] == [before[name] for name in OF_THE_RULE]
+    [row, other] = await wait_until_fired(database, 2)
+    key = idempotency_key("job-1", row["requested_at"], "tea", "x")
+    assert one == {
+        "id": "job-1",
+        "topic": "tea",
+        "sequence": 1,
+        "trigger_id": "x",
+        "due_at": format_instant(row["requested_at"]),
+        "fired_at": one["fired_at"],
+        "payload": {"cups": 2},
+        "idempotency_key": key,
+    }
+    assert (two["trigger_id"], two["sequence"], two["payload"]) == ("y", 2, [1.5, None])
+    assert other["sequence"] == 2
+    assert app.heard[0].raw.headers["idempotency-key"] == key
+    assert app.heard[0].routing_key == "due.event.tea"
+
+
+async def test_the_same_trigger_again_is_a_duplicate_before_and_after_it_rang(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        await app.request(a_request())
+        assert (await app.trigger("job-1", "x"))["outcome"] == "triggered"
+        assert (await app.trigger("job-1", "x", payload="other"))["outcome"] == "duplicate"
+        async with running_producer(site):
+            await wait_until_fired(database, 1)
+            assert (await app.trigger("job-1", "x"))["outcome"] == "duplicate"
+            assert (await app.trigger("job-1", "y"))["outcome"] == "triggered"
+            await app.hears(2)
+    assert [event.content["trigger_id"] for event in app.heard] == ["x", "y"]
+    assert [event.content["sequence"] for event in app.heard] == [1, 2]
+
+
+async def test_many_triggers_over_two_consumers_and_two_producers_ring_once_each_without_a_gap(
+    site: Site, app: Application, database: Any
+) -> None:
+    """Three jobs, twenty triggers each, each of them four times, all at once."""
+    async with AsyncExitStack() as services:
+        for size in (5, 30):
+            await services.enter_async_context(running_consumer(site, batch_size=size))
+            await services.enter_async_context(running_producer(site, batch_size=7))
+        for job in range(3):
+            await app.request(a_request(id=f"job-{job}"))
+        sent = [({"id": f"job-{n % 3}", "trigger_id": f"t-{n % 60}"}) for n in range(240)]
+        asked = await asyncio.gather(*(app.send(one, key="schedule.trigger", reply=True) for one in sent))
+        outcomes = [(await app.reply(one))["outcome"] for one in asked]
+        assert (outcomes.count("triggered"), outcomes.count("duplicate")) == (60, 180)
+        rows = await wait_until_fired(database, 60)
+        await app.hears(60)
+    rung = [(event.content["id"], event.content["sequence"]) for event in app.heard]
+    assert sorted(rung) == [(row["job_id"], row["sequence"]) for row in rows]
+    assert sorted(rung) == [(f"job-{job}", n) for job in range(3) for n in range(1, 21)]
+    assert len({event.content["idempotency_key"] for event in app.heard}) == 60
+
+
+async def test_a_paused_job_can_be_triggered_and_stays_paused(site: Site, app: Application, database: Any) -> None:
+    async with running_consumer(site), running_producer(site):
+        await app.request(a_request())
+        await app.pause("job-1")
+        assert (await app.trigger("job-1", "x"))["outcome"] == "triggered"
+        [event] = await app.hears(1)
+        assert event.content["trigger_id"] == "x"
+        assert (await read_job(database, "job-1"))["status"] == "paused"
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+async def test_a_job_that_is_over_cannot_be_triggered(site: Site, app: Application, database: Any, status: str) -> None:
+    async with running_consumer(site):
+        await app.request(a_request())
+        await database.execute("update jobs set status = $1, next_run_at = null, finished_at = now()", status)
+        reply = await app.trigger("job-1", "x")
+        assert (reply["outcome"], reply["errors"]) == ("rejected", [f"id: the job is {status}"])
+        assert await database.fetchval("select count(*) from triggers") == 0
+        assert await app.count(site.names.parked) == 0
+
+
+async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        for job_id in ("cancelled", "done"):
+            await app.request(a_request(id=job_id))
+            await app.trigger(job_id, "x")
+        await app.cancel("cancelled")
+        await database.execute("update jobs set status='done', next_run_at=null, finished_at=now() where id = 'done'")
+        async with running_producer(site):
+            [row] = await wait_until_fired(database, 1)
+            assert row["job_id"] == "done"
+            [event] = await app.hears(1)
+            assert event.content["id"] == "done"
+
+
+async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
+    site: Site, app: Application, database: Any
+) -> None:
+    """So that after its acknowledgement nothing rings."""
+    await insert_due(database, 1, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 1)
+    publishing = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        async with running_consumer(site):
+            async with publishing.transaction():
+                assert await claim_due(publishing, TRIGGERS, 10) is not None
+                asked = await app.send({"id": "job-000001"}, key="schedule.cancel", reply=True)
+                await eventually(lambda: somebody_is_blocked(database))
+                assert asked not in app.replies
+            assert (await app.reply(asked))["outcome"] == "cancelled"
+        async with publishing.transaction():
+            assert await claim_due(publishing, TRIGGERS, 10) is None, "cancelled: nothing is left to ring"
+        assert await database.fetchval("select count(*) from triggers") == 0
+    finally:
+        await publishing.close(timeout=5)
+
+
+async def test_a_trigger_that_the_broker_refuses_is_tried_again_until_there_is_room(site: Site, database: Any) -> None:
+    full = f"{site.prefix}full"
+    await insert_due(database, 1, topic="full", late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 3)
+    async with an_application(site, listen_to=None) as app, running_producer(site):
+        await app.binds(full, "due.event.full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+        queue, heard = await app.channel.get_queue(full), 0
+
+        async def all_three() -> bool:
+            nonlocal heard
+            while await queue.get(no_ack=True, fail=False):
+                heard += 1
+            assert heard >= 3
+            return True
+
+        await eventually(all_three, within=40)
+        await wait_until_fired(database, 3)
+        assert await database.fetchval("select max(refusals) from triggers") == 0, "a success forgets them"
+        await app.channel.queue_delete(full)
+
+
+async def test_a_trigger_reaches_the_webhook_with_its_id_and_a_key_of_its_own(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with (
+        a_receiver() as receiver,
+        running_consumer(site),
+        running_producer(site),
+        running_delivery(site),
+    ):
+        await app.request(a_request(webhook={"url": receiver.url}))
+        await app.trigger("job-1", "x", payload=5)
+        [call] = await receiver.called(1)
+        [row] = await wait_until_fired(database, 1)
+        assert (call.content["trigger_id"], call.content["sequence"], call.content["payload"]) == ("x", 1, 5)
+        assert call.key == idempotency_key("job-1", row["requested_at"], "default", "x")
+
+
+async def test_fired_triggers_are_deleted_when_they_are_old_or_with_their_job(site: Site, database: Any) -> None:
+    await insert_due(database, 3, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 1)
+    await database.execute("update triggers set fired_at = now() - interval '31 days' where job_id = 'job-000001'")
+    await database.execute("update triggers set fired_at = now() - interval '29 days' where job_id <> 'job-000001'")
+    await database.execute(
+        "update jobs set status = 'cancelled', next_run_at = null, finished_at = now() - interval '31 days'"
+        " where id = 'job-000002'"
+    )
+    async with running_producer(site):
+
+        async def only_the_young_of_a_job_that_lives_is_left() -> bool:
+            rows = await database.fetch("select job_id from triggers")
+            assert [row["job_id"] for row in rows] == ["job-000003"]
+            return True
+
+        await eventually(only_the_young_of_a_job_that_lives_is_left)
+        await wait_for_status(database, "job-000003", "pending")

@@ -1,0 +1,19 @@
+"""Asking a service how it is, as an orchestrator does."""
+
+import aiohttp
+
+
+async def health_of(port: int, path: str = "/readyz", host: str = "127.0.0.1") -> tuple[int, str]:
+    """Status and body; 0 if nobody answers."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as client,
+            client.get(f"http://{host}:{port}{path}") as answer,
+        ):
+            return answer.status, await answer.text()
+    except (OSError, aiohttp.ClientConnectionError):
+        return 0, ""
+
+
+async def is_ready(port: int) -> bool:
+    return (await health_of(port))[0] == 200

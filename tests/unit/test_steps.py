@@ -1,0 +1,62 @@
+"""A batch in steps comes to what its commands would come to one by one: nothing overtakes what it depends on."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumer.commands import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.schedules import Schedule
+from consumer.steps import Step, steps_of
+from tests.support.builders import a_schedule
+
+users = st.sampled_from([None, "alice", "bob"])
+ids = st.sampled_from(["a", "b", "c"])
+commands = st.one_of(
+    st.builds(
+        lambda job, user, revision: a_schedule(id=job, user=user, revision=revision), ids, users, st.integers(1, 3)
+    ),
+    st.builds(Cancel, ids, users),
+    st.builds(Pause, ids, users),
+    st.builds(Resume, ids, users),
+    st.builds(Trigger, ids, st.sampled_from(["x", "y"]), user=users),
+    st.builds(Refused, st.just(("id: is missing",))),
+)
+
+
+def contents(step: Step) -> dict[int, Schedule | Cancel | Pause | Resume | Trigger]:
+    parts = (step.scheduling, step.steering, step.triggering)
+    return {
+        position: command for part in parts for position, command in zip(part.positions, part.commands, strict=True)
+    }
+
+
+@given(st.lists(commands, max_size=40))
+def test_every_command_is_in_one_step_and_each_ids_in_order_of_arrival(batch: list[Command]) -> None:
+    steps = [contents(step) for step in steps_of(batch)]
+    placed = {position: (number, command) for number, step in enumerate(steps) for position, command in step.items()}
+    assert sum(len(step) for step in steps) == len(placed)
+    assert {position: command for position, (_, command) in placed.items()} == {
+        position: command for position, command in enumerate(batch) if not isinstance(command, Refused)
+    }
+    for job_id in "abc":
+        numbers = [placed[position][0] for position in sorted(placed) if placed[position][1].id == job_id]
+        assert numbers == sorted(numbers)
+
+
+@given(st.lists(commands, max_size=40))
+def test_in_a_step_an_id_has_one_user_and_is_either_scheduled_or_steered(batch: list[Command]) -> None:
+    for step in steps_of(batch):
+        kinds: dict[str, set[tuple[bool, str | None]]] = {}
+        for command in contents(step).values():
+            kinds.setdefault(command.id, set()).add((isinstance(command, Schedule | Cancel), command.user))
+        assert kinds, "no step for nothing"
+        assert all(len(kind) == 1 for kind in kinds.values())
+
+
+def test_plain_requests_of_many_users_are_one_step_with_one_part() -> None:
+    batch: list[Command] = [a_schedule(id=f"job-{n % 50}", user=f"user-{n % 50}", revision=n) for n in range(500)]
+    [step] = steps_of(batch)
+    assert (len(step.scheduling.commands), step.steering.commands, step.triggering.commands) == (500, [], [])
+
+
+def test_nothing_but_refusals_is_no_step_at_all() -> None:
+    assert steps_of([Refused(("id: is missing",))]) == []
