@@ -19,6 +19,7 @@ from pamqp.commands import Basic
 from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
 from shared.properties import UNREADABLE_HEADER, UnreadableProperty
+from shared.pulse import resting
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -82,7 +83,8 @@ class Inbox:
         batch: list[Received] = []
         if self._received.empty():
             waiting = asyncio.ensure_future(self._received.get())
-            await first_of(asyncio.wait({waiting}), self._lost.wait(), stop.wait())
+            with resting():
+                await first_of(asyncio.wait({waiting}), self._lost.wait(), stop.wait())
             if not waiting.done():
                 waiting.cancel()
                 return []

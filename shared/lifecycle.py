@@ -3,11 +3,13 @@ grace time is over, or at a second signal, what is left is abandoned. Work that 
 """
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from shared.logs import get_log
+from shared.pulse import resting
 
 
 class CannotStart(Exception):
@@ -35,8 +37,9 @@ class Stop:
         await self._event.wait()
 
     async def sleep(self, seconds: float) -> None:
-        """Shorter if the stop comes."""
-        await first_of(self._event.wait(), asyncio.sleep(seconds))
+        """Shorter if the stop comes. A pause between two turns is nothing to be found stuck in."""
+        with resting():
+            await first_of(self._event.wait(), asyncio.sleep(seconds))
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> None:
@@ -69,10 +72,38 @@ async def for_life(loop: Awaitable[None], stop: Stop, name: str) -> None:
 
 def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
     """The exit status: 0 after an orderly stop, 1 if the work died or did not finish in time."""
-    return asyncio.run(_run(work, grace_seconds))
+    ending = asyncio.run(_run(work, grace_seconds))
+    # Only here is nothing left that could say something after it.
+    return ending if isinstance(ending, int) else _say_last_words(ending)
 
 
-async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
+def _say_last_words(error: BaseException) -> int:
+    reasons = _reasons(error)
+    if isinstance(reasons[0], CannotStart):
+        get_log().error("cannot_start", problem=str(reasons[0]))
+    else:
+        get_log().error("died", error="; ".join(dict.fromkeys(map(_describe, reasons))), exc_info=error)
+    # What is cleared away from here on (a connection that was just being made, say) has nothing to add.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+    return 1
+
+
+def _reasons(error: BaseException) -> list[BaseException]:
+    """What went wrong, without the task groups that it went through; but with the loop that it went through first."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            for name in getattr(error, "__notes__", ()):
+                inner.add_note(name)
+        return [reason for inner in error.exceptions for reason in _reasons(inner)]
+    return [error]
+
+
+def _describe(reason: BaseException) -> str:
+    loop = getattr(reason, "__notes__", ["the service"])[0]  # see shared.pulse
+    return " ".join(f"{loop}: {type(reason).__name__}: {reason}".split())
+
+
+async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int | BaseException:
     log, stop, hurry = get_log(), Stop(), asyncio.Event()
 
     def on_signal() -> None:
@@ -95,12 +126,7 @@ async def _run(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds:
         worker.cancel()
         await asyncio.wait({worker}, timeout=5.0)
         return 1
-    error = worker.exception()
-    if isinstance(error, CannotStart):
-        log.error("cannot_start", problem=str(error))
-        return 1
-    if error is not None:
-        log.error("died", error=" ".join(f"{type(error).__name__}: {error}".split()), exc_info=error)
-        return 1
+    if error := worker.exception():
+        return error
     log.info("stopped")
     return 0

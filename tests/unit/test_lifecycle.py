@@ -1,10 +1,14 @@
 """Loops that should run for life: whoever ends early is found out."""
 
 import asyncio
+import logging
 
 import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
-from shared.lifecycle import EndedByItself, Stop, first_of, for_life
+from shared.lifecycle import EndedByItself, Stop, first_of, for_life, run_service
+from shared.pulse import Pulses
 
 
 async def test_a_loop_that_returns_before_the_stop_is_a_failure() -> None:
@@ -45,3 +49,26 @@ async def test_the_first_to_fail_is_heard_and_the_others_are_ended() -> None:
     with pytest.raises(ValueError, match="here"):
         await first_of(slow, fails())
     assert slow.cancelled()
+
+
+def test_the_last_word_names_the_innermost_loop_and_no_task_group() -> None:
+    async def dies() -> None:
+        raise ValueError("here")
+
+    async def work(_: Stop) -> None:
+        pulses = Pulses(CollectorRegistry())
+
+        async def outer() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(dies())
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(pulses.watched("lane", outer()))
+
+    level = logging.getLogger("asyncio").level
+    try:
+        with capture_logs() as lines:
+            assert run_service(work, 1.0) == 1
+    finally:
+        logging.getLogger("asyncio").setLevel(level)
+    assert (lines[-1]["event"], lines[-1]["error"]) == ("died", "lane: ValueError: here")
