@@ -15,6 +15,7 @@ from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidSta
 from yarl import URL
 
 from shared.backoff import Backoff
+from shared.lifecycle import end
 from shared.logs import get_log
 from shared.names import Names
 from shared.properties import tolerate_unreadable_properties
@@ -51,7 +52,7 @@ class Broker:
             try:
                 yield self
             finally:
-                keeper.cancel()
+                await end(keeper)
 
     @property
     def is_up(self) -> bool:

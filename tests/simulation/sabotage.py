@@ -46,7 +46,7 @@ def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
 def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
     numbers = itertools.count()
 
-    def fresh(job_id: str, due_at: datetime, topic: str) -> str:
+    def fresh(job_id: str, due_at: datetime, topic: str, _: str | None = None) -> str:
         return f"event-{job_id}-{due_at:%H%M%S}-{topic}-{next(numbers)}"
 
     monkeypatch.setattr("producer.events.idempotency_key", fresh)
