@@ -20,7 +20,7 @@ HISTORIES = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-UNTIL_FOUND = settings(HISTORIES, max_examples=150, phases=[Phase.generate], report_multiple_bugs=False)
+UNTIL_FOUND = settings(HISTORIES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False)
 
 
 @pytest.mark.timeout(600)  # a fraction of it, but for a machine with too much to do
