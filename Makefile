@@ -4,11 +4,10 @@ PY := .venv/bin/python
 # What runs servers is told when make itself is killed, and ends them.
 RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
-COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header \
-	--python-version 3.11 pyproject.toml
-CODE := $(wildcard cli consumer producer delivery shared stack examples bench grafana tests)
+COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
+CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo up test bench chaos lint types dashboards audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up test bench fuzz chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -26,12 +25,20 @@ extras:
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
 
+birthdays: setup ## an application on top: a birthday travels to its greeting, on a stack of its own
+	@$(RUN) -m stack.birthdays
+
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
 
-test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest)
+test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=2 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile $(ARGS)
+
+fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
+	@for target in commands rules; do \
+		echo "== fuzzing $$target"; $(RUN) -m tests.fuzz.$$target -max_total_time=$(or $(SECONDS),60) || exit 1; \
+	done
 
 bench: setup ## how fast it is, beside its ceilings (ONLY=firing to choose, PEERS=1, FULL=1)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(if $(PEERS),--peers) $(ARGS)
@@ -59,6 +66,9 @@ types: setup
 dashboards: setup ## write Grafana's dashboards anew after a change in grafana/pages
 	@$(PY) -m grafana
 
+contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/messages.py
+	@$(PY) -m contract
+
 audit: setup ## ask whether a vulnerability is known in what a release installs (STRICT=1: fail if nobody can be asked)
 	@.ci/audit $(ARGS)
 
@@ -69,5 +79,8 @@ sbom: setup ## write the software bill of materials of a release to sbom.cdx.jso
 
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
 	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }
-	@$(COMPILE) $(ARGS) --output-file requirements.lock
-	@$(COMPILE) $(ARGS) --extra dev --output-file requirements-dev.lock
+	@$(COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
+	@$(COMPILE) $(ARGS) pyproject.toml --extra dev --output-file requirements-dev.lock
+	@$(COMPILE) $(ARGS) client/pyproject.toml --output-file client/requirements.lock
+	@$(COMPILE) $(ARGS) client/pyproject.toml --extra postgres --output-file client/requirements-postgres.lock
+	@sed -n 's/^requires = \["\(.*\)"\]/\1/p' client/pyproject.toml | $(COMPILE) $(ARGS) - --output-file client/requirements-build.lock

@@ -161,7 +161,7 @@ def _validated(model: type[Model], content: dict[str, Any]) -> Model:
 
 
 def _describe(problem: ErrorDetails) -> str:
-    field = ".".join(str(part) for part in problem["loc"])[:100]
+    field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
     match problem["type"]:
         case "extra_forbidden":
             text = "is not a field of this command"

@@ -2,7 +2,6 @@
 whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
 """
 
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resum
 from consumer.folding import Answer, answer_all, fold, refuse
 from consumer.metrics import Metrics
 from consumer.ownership import USER_IS_REQUIRED
+from consumer.reply_addresses import can_be_answered
 from consumer.schedules import Schedule, upcoming
 from consumer.steering import answer_steering, answer_triggers
 from consumer.steps import Part, steps_of
@@ -38,9 +38,6 @@ from shared.tracing import read_traceparent, trace_headers
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 
 ACQUIRE_TIMEOUT = 10.0
-# RabbitMQ ends the whole connection over a direct reply address that is not of its own making.
-_DIRECT_REPLY = "amq.rabbitmq.reply-to."
-_DIRECT_REPLY_FORM = re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_-]+\.[A-Za-z0-9+/=_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ class BatchHandler:
         """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
         replies, breath = [], Breath()
         for message, given in zip(messages, answers, strict=True):
-            if _can_be_answered(message):
+            if can_be_answered(message.reply_to):
                 replies.append(_reply_to(message, given))
                 await breath.take()
         verdicts = await self.publisher.publish(replies, self.publish_timeout)
@@ -185,11 +182,6 @@ def _raw(message: Received) -> RawCommand:
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
     return refuse(command.id, f"body: the database refused it: {error}")
-
-
-def _can_be_answered(message: Received) -> bool:
-    address = message.reply_to or ""
-    return bool(address) and (not address.startswith(_DIRECT_REPLY) or bool(_DIRECT_REPLY_FORM.fullmatch(address)))
 
 
 def _reply_to(message: Received, given: Answer) -> Outgoing:

@@ -9,15 +9,17 @@ from shared.batches import Intake, consume_until_stopped
 from shared.broker import Broker
 from shared.database import open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
-from shared.lifecycle import Stop, first_of, run_service
+from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs
 from shared.names import Names
 from shared.publishing import Publisher
+from shared.pulse import Pulses
 from shared.settings import load_settings
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
+    pulses = Pulses(registry)
     names = Names(settings.amqp_prefix)
     # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
     inbound = Broker(settings.amqp_url, name="duebell-consumer", names=names)
@@ -26,9 +28,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
         open_pool(settings.database_url, "duebell-consumer", size=4) as pool,
         inbound.connected(),
         outbound.connected(),
-        serve_health(
-            settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [inbound, outbound])
-        ),
+        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [inbound, outbound])),
         Publisher(outbound) as publisher,
     ):
         await first_of(wait_for_schema(pool), stop.wait())
@@ -43,7 +43,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             operators=settings.operator_users,
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
-        await consume_until_stopped(intake, handler, stop)
+        await for_life(pulses.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
 
 
 def main() -> int:

@@ -23,6 +23,7 @@ from shared.messages import COMPLETED_TYPE, FAILED_TYPE
 from shared.names import Names, delivery_routing_key
 from shared.outgoing import Outgoing, Verdict
 from shared.publishing import Publisher
+from shared.pulse import beat
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
@@ -88,6 +89,7 @@ class Announcer:
         try:
             full, stuck = True, False
             while full and not stuck:
+                beat()
                 full, stuck = await self.announce_once()
         except PASSING_TROUBLE as error:
             get_log().warning("announcing_waits", error=describe(error))

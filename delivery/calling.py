@@ -56,7 +56,8 @@ class Caller:
                 response = await self.session.post(
                     # The address is called as it was scheduled, escape for escape: some are signed.
                     yarl.URL(str(request.url), encoded=True),
-                    headers=request.headers,
+                    # Its own reading of the host would be another one: it knows fewer IDN names than there are.
+                    headers={"Host": request.url.netloc.decode("ascii"), **request.headers},
                     data=request.body,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(sock_connect=min(self.connect_timeout, request.timeout)),

@@ -38,6 +38,7 @@ from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.fault_points import Point, reached
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
+from shared.pulse import beat, resting, with_a_pulse_of_its_own
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
@@ -70,12 +71,13 @@ class Dispatcher:
     async def run(self, stop: Stop, grace: float) -> None:
         """Until the stop comes; then what is in flight may finish within the grace time, and the rest is given back."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.recorder.run(), name="recorder")
+            tasks.create_task(with_a_pulse_of_its_own("recorder", self.recorder.run()), name="recorder")
             try:
                 async with asyncio.TaskGroup() as calls:
                     await self._dispatch_until_stopped(calls, stop)
                     if self._calls:
-                        await asyncio.wait(self._calls, timeout=max(0.0, grace - TIME_TO_GIVE_BACK))
+                        with resting():  # the end of the grace time is the end of it
+                            await asyncio.wait(self._calls, timeout=max(0.0, grace - TIME_TO_GIVE_BACK))
                     for call in self._calls:
                         call.cancel()
             finally:
@@ -84,6 +86,7 @@ class Dispatcher:
     async def _dispatch_until_stopped(self, calls: asyncio.TaskGroup, stop: Stop) -> None:
         backoff = Backoff()
         while not stop.requested:
+            beat()
             self.bell.silence()  # before looking: what rings from here on is looked at again
             try:
                 claimed_at = time.monotonic()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+from collections.abc import Coroutine
 from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
@@ -32,6 +33,7 @@ from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.names import Names
 from shared.publishing import Publisher
+from shared.pulse import Pulses
 from shared.retention import Retention
 from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
@@ -44,7 +46,7 @@ COUNT_OPEN_UP_TO = 10_000
 async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | None = None) -> None:
     secrets = secrets or load_secrets(settings)
     registry = CollectorRegistry()
-    metrics, names = Metrics(registry), Names(settings.amqp_prefix)
+    metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
     rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
     # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
@@ -53,9 +55,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **PLANNER) as pool,
         inbound.connected(),
         outbound.connected(),
-        serve_health(
-            settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [inbound, outbound])
-        ),
+        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [inbound, outbound])),
         Publisher(outbound) as parking,
         Publisher(outbound) as announcing,
         Caller.opened(rules, settings.connect_timeout_seconds) as caller,
@@ -92,11 +92,15 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             all_recorded.request()
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(for_life(dispatch(), stop, "dispatcher"))
-            tasks.create_task(for_life(consume_until_stopped(intake, handler, stop), stop, "intake"))
-            tasks.create_task(for_life(announcer.run(all_recorded), stop, "announcer"))
-            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
-            tasks.create_task(for_life(retention.retire_until_stopped(stop), stop, "retention"))
+
+            def start(name: str, loop: Coroutine[None, None, None]) -> None:
+                tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
+
+            start("dispatcher", dispatch())
+            start("intake", consume_until_stopped(intake, handler, stop))
+            start("announcer", announcer.run(all_recorded))
+            start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
+            start("retention", retention.retire_until_stopped(stop))
 
 
 def load_secrets(settings: DeliverySettings) -> Secrets:

@@ -20,6 +20,7 @@ from shared.database import PASSING_TROUBLE, Pool, describe
 from shared.fault_points import Point, reached
 from shared.lateness import Stage
 from shared.logs import Log, get_log
+from shared.pulse import resting
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
@@ -56,7 +57,8 @@ class Recorder:
     async def run(self) -> None:
         backoff = Backoff()
         while True:
-            await self._arrived.wait()
+            with resting():
+                await self._arrived.wait()
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             if not batch:
                 if self._closing:

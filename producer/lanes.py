@@ -10,6 +10,7 @@ from shared.database import PASSING_TROUBLE, describe
 from shared.due_soon import POLL_SECONDS
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
+from shared.pulse import beat, resting
 
 # Sleeping ends a little early or late; looking twice within this time would gain nothing.
 SHORTEST_SLEEP = 0.0005
@@ -19,6 +20,7 @@ async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell
     """The lane's first worker: the only one that polls. A full claim means that the others are of use."""
     backoff = Backoff()
     while not stop.requested:
+        beat()
         bell.silence()  # before looking: what rings from here on is looked at again
         match await _try_to_fire(firer, broker, stop):
             case Fired(full=full):
@@ -36,10 +38,11 @@ async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell
 async def help_lane(firer: Firer, broker: Broker, help_wanted: Bell, stop: Stop) -> None:
     """The lane's other workers: sleep until there is more than one claim's worth of work."""
     while not stop.requested:
-        await first_of(help_wanted.wait(None), stop.wait())
+        with resting():
+            await first_of(help_wanted.wait(None), stop.wait())
         help_wanted.silence()
         while not stop.requested and isinstance(await _try_to_fire(firer, broker, stop), Fired):
-            pass
+            beat()
 
 
 async def _try_to_fire(firer: Firer, broker: Broker, stop: Stop) -> Fired | Idle | Stuck:

@@ -12,6 +12,7 @@ from shared.bell import Bell
 from shared.database import CONNECT_TIMEOUT, PASSING_TROUBLE
 from shared.due_soon import CHANNEL
 from shared.lifecycle import Stop, first_of
+from shared.pulse import beat
 
 # A connection that died without a word is found out by asking.
 PROBE_SECONDS = 15.0
@@ -20,6 +21,7 @@ PROBE_SECONDS = 15.0
 async def listen_until_stopped(database_url: str, bells: Sequence[Bell], stop: Stop) -> None:
     backoff = Backoff()
     while not stop.requested:
+        beat()
         try:
             await _listen(database_url, bells, stop, backoff)
         except PASSING_TROUBLE:
@@ -44,6 +46,7 @@ async def _listen(database_url: str, bells: Sequence[Bell], stop: Stop, backoff:
         backoff.reset()
         ring_all()  # for whatever was said while nobody listened
         while not stop.requested and not lost.is_set():
+            beat()
             await first_of(lost.wait(), stop.sleep(PROBE_SECONDS))
             await connection.execute("select 1")
     finally:

@@ -1,6 +1,7 @@
 """Wires the producer: settings, logs, health, pool, broker, and the loops over its lanes."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -23,6 +24,7 @@ from shared.lifecycle import Stop, first_of, for_life, run_service
 from shared.logs import configure_logs, get_log
 from shared.names import Names
 from shared.publishing import Publisher
+from shared.pulse import Pulses
 from shared.retention import Retention
 from shared.sampling import sample_until_stopped
 from shared.settings import load_settings
@@ -32,7 +34,7 @@ COUNT_OVERDUE_UP_TO = 10_000
 
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
-    metrics, names = Metrics(registry), Names(settings.amqp_prefix)
+    metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
     broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
     # Rows that the broker refuses get one worker: however many they are, they take no more than their share. Triggers
     # are asked for by hand, mostly.
@@ -41,7 +43,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         broker.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, registry, readiness_checks(pool, [broker])),
+        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [broker])),
         AsyncExitStack() as publishers,
     ):
         await first_of(wait_for_schema(pool), stop.wait())
@@ -50,6 +52,10 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         await _log_overdue(pool)
         bells = []
         async with asyncio.TaskGroup() as tasks:
+
+            def start(name: str, loop: Coroutine[None, None, None]) -> None:
+                tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
+
             for lane, count in workers.items():
                 firers = [
                     Firer(
@@ -66,21 +72,17 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 ]
                 bell, help_wanted = Bell(), Bell()
                 bells.append(bell)
-                tasks.create_task(
-                    for_life(watch_lane(firers[0], broker, bell, help_wanted, stop), stop, f"lane {lane.name}")
-                )
-                for firer in firers[1:]:
-                    tasks.create_task(
-                        for_life(help_lane(firer, broker, help_wanted, stop), stop, f"helper of lane {lane.name}")
-                    )
-            tasks.create_task(for_life(listen_until_stopped(settings.database_url, bells, stop), stop, "listener"))
-            tasks.create_task(for_life(sample_until_stopped(Sampler(pool, metrics).sample_once, stop), stop, "sampler"))
+                start(f"lane {lane.name}", watch_lane(firers[0], broker, bell, help_wanted, stop))
+                for number, firer in enumerate(firers[1:], start=1):
+                    start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, help_wanted, stop))
+            start("listener", listen_until_stopped(settings.database_url, bells, stop))
+            start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
             for kind, retention in (
                 ("jobs", Retention(pool, delete_finished, kept_for, metrics.deleted)),
                 ("triggers", Retention(pool, delete_fired, kept_for, metrics.triggers_deleted)),
             ):
-                tasks.create_task(for_life(retention.retire_until_stopped(stop), stop, f"retention of {kind}"))
+                start(f"retention of {kind}", retention.retire_until_stopped(stop))
 
 
 async def _log_overdue(pool: Pool) -> None:

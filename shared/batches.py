@@ -14,6 +14,7 @@ from shared.inbox import Inbox, Received
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.parking import ParkingFailed
+from shared.pulse import beat
 
 # While one batch is being stored, the next one comes in.
 BATCHES_AHEAD = 2
@@ -44,6 +45,7 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
     """A lost channel hands everything unacknowledged back to the queue; the next one starts afresh."""
     backoff = Backoff()
     while not stop.requested:
+        beat()
         try:
             await first_of(intake.broker.wait_until_up(), stop.wait())
             if not stop.requested:
@@ -78,6 +80,7 @@ async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox, stop:
     """
     backoff = Backoff()
     while not inbox.is_lost:
+        beat()
         try:
             return await step()
         except (*PASSING_TROUBLE, ParkingFailed) as error:
@@ -105,6 +108,7 @@ async def together_or_one_by_one(
         get_log().warning("batch_split", items=len(items), error=describe(error))
     results: list[Result] = []
     for item in items:
+        beat()
         try:
             results += await store([item])
         except ABOUT_THE_ROW as error:

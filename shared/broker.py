@@ -16,9 +16,11 @@ from yarl import URL
 
 from shared.backoff import Backoff
 from shared.frame_reading import read_frames_quickly
+from shared.lifecycle import end
 from shared.logs import get_log
 from shared.names import Names
 from shared.properties import tolerate_unreadable_properties
+from shared.pulse import beat, resting
 from shared.topology import declare_topology, find_topology
 
 CONNECT_TIMEOUT = 10.0
@@ -44,25 +46,29 @@ class Broker:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator["Broker"]:
-        """Returns at once; the connection comes and goes behind the scenes until the block ends."""
-        keeper = asyncio.create_task(self._keep_connected(), name=f"broker {self._name}")
-        try:
-            yield self
-        finally:
-            keeper.cancel()
-            await asyncio.wait({keeper})
+        """Returns at once; the connection comes and goes behind the scenes until the block ends. If what keeps it dies,
+        the block ends with it.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            keeper = tasks.create_task(self._keep_connected(), name=f"broker {self._name}")
+            try:
+                yield self
+            finally:
+                await end(keeper)
 
     @property
     def is_up(self) -> bool:
         return self._up.is_set()
 
     async def wait_until_up(self) -> None:
-        await self._up.wait()
+        with resting():
+            await self._up.wait()
 
     async def wait_until_publishable(self) -> None:
         """Returns when the connection is up and the broker has not blocked it (memory or disk alarm)."""
         while True:
-            await self._up.wait()
+            beat()
+            await self.wait_until_up()
             transport = self._connection.transport if self._connection else None
             if transport is None:
                 raise ConnectionError("the broker connection was lost")
@@ -75,7 +81,7 @@ class Broker:
     @asynccontextmanager
     async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[AbstractChannel]:
         """Waits for the connection. The channel confirms publishes and raises for returned ones."""
-        await self._up.wait()
+        await self.wait_until_up()
         connection = self._connection
         if connection is None:
             raise ConnectionError("the broker connection was lost")
@@ -88,7 +94,7 @@ class Broker:
 
     async def redeclare(self) -> None:
         """Heals what was deleted at run time. Errors are the caller's to judge."""
-        await self._up.wait()
+        await self.wait_until_up()
         if self._connection is None:
             raise ConnectionError("the broker connection was lost")
         await self._ensure_topology(self._connection)

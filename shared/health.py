@@ -1,6 +1,6 @@
-"""The HTTP side of a service: /metrics for Prometheus, /healthz (the process lives), /readyz (database and broker
-reached, schema current). Both /readyz and /metrics ask the same checks when they are called: what Prometheus stores is
-what an orchestrator would have been told.
+"""The HTTP side of a service: /metrics for Prometheus, /healthz (the process lives, and all its loops turn), /readyz
+(database and broker reached, schema current). Both /readyz and /metrics ask the same checks when they are called: what
+Prometheus stores is what an orchestrator would have been told.
 """
 
 import asyncio
@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Gauge, exposition
+from prometheus_client import Gauge, exposition
 
 from shared.broker import Broker
 from shared.database import Pool, schema_is_current
 from shared.lifecycle import CannotStart
+from shared.pulse import Pulses
 
 CHECK_TIMEOUT = 3.0
 
@@ -27,9 +28,8 @@ def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
 
 
 @asynccontextmanager
-async def serve_health(
-    host: str, port: int, registry: CollectorRegistry, checks: Mapping[str, Check]
-) -> AsyncIterator[None]:
+async def serve_health(host: str, port: int, pulses: Pulses, checks: Mapping[str, Check]) -> AsyncIterator[None]:
+    registry = pulses.registry
     up = Gauge("dependency_up", "1 if the service reaches it, else 0", ["dependency"], registry=registry)
 
     async def look() -> dict[str, bool]:
@@ -43,6 +43,8 @@ async def serve_health(
         return web.Response(body=encoder(registry), headers={"Content-Type": content_type})
 
     async def alive(_: web.Request) -> web.Response:
+        if stuck := pulses.stuck():
+            return web.json_response({"status": "stuck", "silent_seconds": stuck}, status=503)
         return web.json_response({"status": "alive"})
 
     async def ready(_: web.Request) -> web.Response:

@@ -22,7 +22,8 @@ from pamqp.header import ContentHeader
 
 from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
-from shared.properties import UNREADABLE_HEADER
+from shared.properties import UNREADABLE_HEADER, UnreadableProperty
+from shared.pulse import resting
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -110,7 +111,8 @@ class Inbox:
         batch: list[Received] = []
         if self._received.empty():
             waiting = asyncio.ensure_future(self._received.get())
-            await first_of(asyncio.wait({waiting}), self._lost.wait(), stop.wait())
+            with resting():
+                await first_of(asyncio.wait({waiting}), self._lost.wait(), stop.wait())
             if not waiting.done():
                 waiting.cancel()
                 return []
@@ -148,6 +150,7 @@ async def _never_called(_: DeliveredMessage) -> None:
 def _received(delivery: Basic.Deliver, header: ContentHeader, body: bytes) -> Received:
     properties = header.properties
     headers = dict(properties.headers or {})
+    unreadable = headers.get(UNREADABLE_HEADER)
     return Received(
         tag=delivery.delivery_tag or 0,
         body=body,
@@ -163,6 +166,6 @@ def _received(delivery: Basic.Deliver, header: ContentHeader, body: bytes) -> Re
         reply_to=properties.reply_to,
         timestamp=properties.timestamp,
         headers=headers,
-        unreadable=str(headers[UNREADABLE_HEADER]) if UNREADABLE_HEADER in headers else None,
+        unreadable=str(unreadable) if isinstance(unreadable, UnreadableProperty) else None,
         user_id=properties.user_id or None,
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 FIRST_YEAR = 1900
 LAST_YEAR = 2199
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
 
 
 def parse_date_time(text: str) -> datetime:

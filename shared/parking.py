@@ -2,6 +2,7 @@
 headers, so that it is never lost and never in the way.
 """
 
+import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,8 @@ from shared.publishing import Publisher
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
+# The encoder calls itself for each level; RabbitMQ's own headers have three.
+MAX_KEPT_DEPTH = 32
 
 
 class ParkingFailed(Exception):
@@ -58,9 +61,19 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
 
 
 def _kept_headers(headers: dict[str, Any]) -> dict[str, Any]:
+    if _is_too_deep(headers):
+        return {"duebell-headers-dropped": "nested too deep to keep"}
     try:
         if len(encode.field_table(headers)) <= MAX_KEPT_HEADERS:
             return headers
         return {"duebell-headers-dropped": "too large to keep"}
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, ArithmeticError, struct.error) as error:
         return {"duebell-headers-dropped": f"cannot be written again: {error}"}
+
+
+def _is_too_deep(headers: dict[str, Any]) -> bool:
+    level: list[Any] = [headers]
+    for _ in range(MAX_KEPT_DEPTH):
+        children = (value for box in level for value in (box.values() if isinstance(box, dict) else box))
+        level = [value for value in children if isinstance(value, dict | list)]
+    return bool(level)

@@ -9,6 +9,7 @@ from prometheus_client import Counter
 from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.lifecycle import Stop
 from shared.logs import get_log
+from shared.pulse import beat
 
 EVERY_SECONDS = 60.0
 BATCH = 1000
@@ -36,6 +37,7 @@ class Retention:
             await stop.sleep(EVERY_SECONDS)
 
     async def retire_once(self) -> int:
+        beat()
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             gone = await self.delete(connection, self.older_than, BATCH)
         self.deleted.inc(gone)

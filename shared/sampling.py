@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from shared.database import PASSING_TROUBLE, describe
 from shared.lifecycle import Stop
 from shared.logs import get_log
+from shared.pulse import beat
 
 EVERY_SECONDS = 5.0
 # Nobody's decision depends on whether it is ten thousand or ten million.
@@ -13,6 +14,7 @@ COUNT_UP_TO = 10_000
 
 async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop: Stop) -> None:
     while not stop.requested:
+        beat()
         try:
             await sample_once()
         except PASSING_TROUBLE as error:

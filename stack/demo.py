@@ -4,55 +4,35 @@ that what it showed is what should have happened; exits 0 if it is, and leaves n
 
 import asyncio
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from rich.console import Console
 from rich.markup import escape
 
 from stack.directory import LOGS, run_directory
-from stack.errors import StackError
 from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Places, Step, travel
 from stack.roles import APPLICATION
 from stack.services import DEMO_SECRET, SERVICES, Ground, receiver, services
+from stack.showing import Check, play, show_checks, timed
 from stack.stores import stores
-from stack.up import stop_on_signals
 
 COLOURS = {ONE_SHOT: "green", RECURRING: "cyan", CANCELLED: "magenta"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    text: str
-    passed: bool
-
-
 def main() -> int:
-    stop_on_signals()
-    console = Console(highlight=False, soft_wrap=True)
-    try:
-        checks = _run(console)
-    except (StackError, TimeoutError) as error:
-        console.print(f"\n[bold red]The demo could not run.[/] {escape(str(error) or 'A job did not finish in time.')}")
-        console.print("The logs are in .stack/demo/logs.")
-        return 1
-    except KeyboardInterrupt:
-        console.print("\nStopped. Nothing is left running.")
-        return 130
-    return _verdict(console, checks)
+    return play("demo", _run, "To keep a stack running and publish to it yourself: [bold]make up[/]")
 
 
 def _run(console: Console) -> list[Check]:
     console.print("\n[bold]Duebell[/] rings when it is time: three jobs, on a private Postgres and RabbitMQ.\n")
     with ExitStack() as running:
         directory = running.enter_context(run_directory("demo"))
-        with _timed(console, "Postgres and RabbitMQ started"):
+        with timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
         ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
-        with _timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
+        with timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
             running.enter_context(services(ground))
             hooked = running.enter_context(receiver(ground))
         console.print("\n[dim]  seconds  job        seen in       what happened[/]")
@@ -61,11 +41,8 @@ def _run(console: Console) -> list[Check]:
         places = Places(postgres.url, rabbitmq.url_of(APPLICATION), hook, DEMO_SECRET, hooked.log)
         asyncio.run(travel(places, journal))
         checks = judge(journal)
-        console.print()
-        for check in checks:
-            console.print(f"  [green]✓[/] {check.text}" if check.passed else f"  [bold red]✗ {check.text}[/]")
-        console.print()
-        with _timed(console, "everything stopped"):
+        show_checks(console, checks)
+        with timed(console, "everything stopped"):
             running.close()
     return checks
 
@@ -118,24 +95,6 @@ def _instant(text: str) -> datetime:
 def _show(console: Console, step: Step) -> None:
     colour = COLOURS.get(step.job, "white")
     console.print(f"  [dim]{step.seconds:7.3f}[/]  [{colour}]{step.job:<9}[/]  {step.where:<12}  {escape(step.text)}")
-
-
-@contextmanager
-def _timed(console: Console, text: str) -> Iterator[None]:
-    began = time.monotonic()
-    with console.status(f"  {text} …"):
-        yield
-    console.print(f"  [green]✓[/] {text} [dim]({time.monotonic() - began:.1f} s)[/]")
-
-
-def _verdict(console: Console, checks: Sequence[Check]) -> int:
-    failed = [check.text for check in checks if not check.passed]
-    if failed:
-        console.print(f"\n[bold red]Not as it should be:[/] {escape('; '.join(failed))}.")
-        console.print("The logs are in .stack/demo/logs.")
-        return 1
-    console.print("\n[bold]All true.[/] To keep a stack running and publish to it yourself: [bold]make up[/]\n")
-    return 0
 
 
 if __name__ == "__main__":

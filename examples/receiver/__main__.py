@@ -30,7 +30,7 @@ class Receiver:
         if self.secret is not None:
             try:
                 self.secret.verify(body, dict(request.headers), json_parse=False)
-            except WebhookVerificationError as error:
+            except (WebhookVerificationError, ValueError) as error:  # ValueError: a header that is not even of the form
                 show("REFUSED", key, f"{error}")
                 return web.Response(status=401, text="the signature does not verify\n")
         times = self.seen[key] = self.seen.pop(key, 0) + 1

@@ -10,7 +10,7 @@ from shared.recurrence.ical import Moment
 from shared.recurrence.seconds import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
 from shared.recurrence.zones import load_zone, resolve_local
 
-RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

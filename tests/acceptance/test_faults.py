@@ -3,8 +3,6 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,39 +14,10 @@ from aiormq.exceptions import PublishError
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import eventually
+from tests.support.gate import held_back, somebody_waits
 from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
 from tests.support.services import service_process
 from tests.support.stores import Site, Stores
-
-GATE = 4242
-
-
-@asynccontextmanager
-async def held_back(site: Site, when: str) -> AsyncIterator[Any]:
-    """Whoever writes to jobs (`before update`, `before insert`) waits at a gate until the block ends: a place to stop a
-    process between two of its steps, without a seam in its code.
-    """
-    gatekeeper = await asyncpg.connect(site.database_url, timeout=10)
-    try:
-        await gatekeeper.execute(
-            f"""
-            create or replace function wait_at_gate() returns trigger language plpgsql as $$
-            begin
-                perform pg_advisory_xact_lock_shared({GATE});
-                return new;
-            end $$;
-            create or replace trigger gate {when} on jobs for each statement execute function wait_at_gate();
-            """
-        )
-        await gatekeeper.execute("select pg_advisory_lock($1)", GATE)
-        yield gatekeeper
-        await gatekeeper.execute("select pg_advisory_unlock($1)", GATE)
-    finally:
-        await gatekeeper.close(timeout=5)
-
-
-async def somebody_waits(gatekeeper: Any) -> bool:
-    return bool(await gatekeeper.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted"))
 
 
 async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_loses_nothing(

@@ -1,14 +1,16 @@
 """What the README tells newcomers is true."""
 
 import asyncio
-import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from stack.roles import APPLICATION
 from tests.support.application import an_application
+from tests.support.client_environment import client_python
+from tests.support.client_program import a_program
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
 
@@ -22,10 +24,17 @@ def settings_of(package: str) -> set[str]:
     return {name.upper() for name in kind.model_fields}
 
 
-async def test_the_example_for_applications_runs_as_it_stands(stores: Stores, site: Site, tmp_path: Path) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+@pytest.mark.timeout(600)  # the first run installs the client
+@pytest.mark.parametrize(("number", "queue"), [(0, "my-app.reminders"), (1, "my-app.plain")])
+async def test_an_example_for_applications_runs_as_it_stands(
+    number: int, queue: str, stores: Stores, site: Site, tmp_path: Path
+) -> None:
+    """With the client, and with aio-pika alone; either in an environment that has nothing else."""
+    examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(examples) == 2
+    assert queue in examples[number]
     file = tmp_path / "your_file.py"
-    file.write_text(example)
+    file.write_text(examples[number])
     plain = replace(site, prefix="")
     amqp_url = stores.rabbitmq.url_of(APPLICATION) if stores.rabbitmq else site.amqp_url
     await put_topology(plain)
@@ -34,20 +43,17 @@ async def test_the_example_for_applications_runs_as_it_stands(stores: Stores, si
             service_process("consumer", plain, tmp_path),
             service_process("producer", plain, tmp_path),
         ):
-            async with an_application(plain, listen_to=None) as app:  # waits for nothing but the exchanges
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    str(file),
-                    env={**os.environ, "AMQP_URL": amqp_url},
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                )
-                output, _ = await asyncio.wait_for(process.communicate(), 60)
-                await app.channel.queue_delete("my-app.reminders")
-            said = output.decode()
-            assert process.returncode == 0, said
-            assert "asked for invoice-42" in said
-            assert "rang: invoice-42" in said
+            async with (
+                an_application(plain, listen_to=None) as app,
+                a_program([await asyncio.to_thread(client_python), file], {"AMQP_URL": amqp_url}, tmp_path) as program,
+            ):
+                await asyncio.wait_for(program.process.wait(), 60)
+                for made in (queue, f"{queue}.failed"):
+                    await app.channel.queue_delete(made)
+                await app.channel.exchange_delete(f"{queue}.failed")
+            assert program.process.returncode == 0, program.output
+            assert "asked for invoice-42" in program.output
+            assert "rang: invoice-42" in program.output
     finally:
         await remove_topology(plain)
 

@@ -76,7 +76,8 @@ def _summary(ledger: Ledger, seed: int) -> str:
     return (
         f"Seed {seed}: {len(ledger.struck)} faults; {len(ledger.commands)} commands confirmed, "
         f"{len(ledger.jobs)} jobs, {len(keys)} occurrences heard, {len(ledger.calls)} webhook calls, "
-        f"{ledger.fenced} results fenced off; {drained}."
+        f"{ledger.fenced} results fenced off; {drained}. "
+        f"{os.cpu_count()} processors, load {os.getloadavg()[1]:.0f}."
     )
 
 

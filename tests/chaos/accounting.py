@@ -1,5 +1,6 @@
 """The table of a run: one line per fault, with what became of the occurrences that fell into its share of the time. A
-moment belongs to the fault that struck last before it, so the lines add up to the whole. Pure.
+moment belongs to the fault that struck last before it, and a duplicate to what struck between its copies: so
+the lines add up to the whole. Pure.
 """
 
 from bisect import bisect_right
@@ -7,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.chaos.checking import duplicates_of
+from tests.chaos.checking import duplicates_of, explains
 from tests.chaos.history import by_job
-from tests.chaos.ledger import Ledger, Struck
+from tests.chaos.ledger import Heard, Ledger, Struck
 
 BEFORE = "before the first fault"
 HEADINGS = ("fault", "count", "lost", "duplicated", "effects", "worst recovery")
@@ -49,11 +50,20 @@ def account(ledger: Ledger) -> list[Line]:
             of(due_at).webhooks += 1
         for call in history.calls:
             of(call.due_at).effects += call.effect
-    for _, copy in duplicates_of(ledger.heard):
-        of(copy.fired_at).duplicated += 1
+    for first, copy in duplicates_of(ledger.heard):
+        culprit = _culprit(struck, first, copy)
+        (lines[culprit.strike.label] if culprit else of(first.fired_at)).duplicated += 1
     _charge_recovery(lines, struck, _waits(ledger))
     ordered = [lines[BEFORE], *(lines[label] for label in sorted(lines) if label != BEFORE)]
     return [*ordered, _sum(ordered)]
+
+
+def _culprit(struck: Sequence[Struck], first: Heard, copy: Heard) -> Struck | None:
+    guilty = sorted((one for one in struck if explains(one, first, copy)), key=lambda one: one.hit_at)
+    between = [one for one in guilty if one.hit_at >= first.fired_at]
+    if between:
+        return between[0]
+    return guilty[-1] if guilty else None
 
 
 def _waits(ledger: Ledger) -> list[tuple[datetime, datetime]]:

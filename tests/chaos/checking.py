@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
-from tests.chaos.faults import may_duplicate
 from tests.chaos.history import History, by_job
 from tests.chaos.ledger import Heard, Kind, Ledger, Struck
 
@@ -136,12 +135,12 @@ def duplicates_of(heard: list[Heard]) -> list[tuple[Heard, Heard]]:
 
 def explains(struck: Struck, first: Heard, second: Heard) -> bool:
     felt_until = struck.ended_at + FELT_FOR
-    return may_duplicate(struck.strike.fault) and struck.began_at <= second.fired_at and first.fired_at <= felt_until
+    return struck.strike.may_duplicate and struck.began_at <= second.fired_at and first.fired_at <= felt_until
 
 
 def _duplicates(ledger: Ledger) -> Iterator[Violation]:
     duplicates = duplicates_of(ledger.heard)
-    guilty = [struck for struck in ledger.struck if may_duplicate(struck.strike.fault)]
+    guilty = [struck for struck in ledger.struck if struck.strike.may_duplicate]
     if len(duplicates) > len(guilty) * ledger.in_flight:
         text = f"{len(duplicates)} duplicates; {len(guilty)} faults x {ledger.in_flight} in flight"
         yield Violation(Invariant.FEW_DUPLICATES, text)

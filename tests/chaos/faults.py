@@ -51,9 +51,11 @@ def targets_of(fault: Fault) -> tuple[str, ...]:
             return (BROKER,) if fault.name.startswith("BROKER") else (POSTGRES,)
 
 
-def may_duplicate(fault: Fault) -> bool:
-    """An orderly stop makes no duplicates, and neither does a clock that nobody goes by."""
-    return fault is not Fault.TERM
+def may_duplicate(fault: Fault, target: str) -> bool:
+    """Whether an event may be published twice because of it: not after an orderly stop, and not because of what happens
+    to those who do not publish it.
+    """
+    return fault is not Fault.TERM and track_of(target) in {"producer", STORES}
 
 
 def track_of(target: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from tests.chaos.faults import Fault
 from tests.chaos.script import Strike
 
 
@@ -112,6 +113,11 @@ class Struck:
     ended_at: datetime
     note: str = ""
     missed: bool = False
+
+    @property
+    def hit_at(self) -> datetime:
+        """A trap is set when the strike begins, and springs when it ends."""
+        return self.ended_at if self.strike.fault is Fault.KILL_AT_POINT else self.began_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shared.fault_points import Point
+from stack.directory import LOGS, RECORDS
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.services import PROJECT, answers
@@ -43,7 +44,7 @@ class Replica:
 
     @property
     def log(self) -> Path:
-        return self.directory / "logs" / f"{self.name}.log"
+        return self.directory / LOGS / f"{self.name}.log"
 
     @property
     def word(self) -> Path:
@@ -68,7 +69,7 @@ class Replica:
         self._child = spawn(
             self.name,
             command,
-            records=self.directory / "children",
+            records=self.directory / RECORDS,
             log=self.log,
             env={**inherited, **environment},
             cwd=PROJECT,

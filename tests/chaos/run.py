@@ -89,7 +89,7 @@ async def _perform_one(on: Scene, strike: Strike) -> Struck:
     hand, began_at = strike_store if strike.track == STORES else strike_service, now()
     try:
         note = await hand(on, strike)
-    except Missed as miss:
+    except (Missed, ProcessLookupError) as miss:  # or it has just ended by itself
         return Struck(strike, began_at, now(), str(miss), missed=True)
     return Struck(strike, began_at, now(), note)
 

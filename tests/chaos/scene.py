@@ -18,6 +18,7 @@ from shared.broker import close_quietly
 from shared.migrate import migrate
 from shared.names import Names
 from shared.topology import declare_topology
+from stack.directory import LOGS, RECORDS
 from stack.ports import LOOPBACK, free_port
 from stack.postgres import Postgres
 from stack.processes import spawn
@@ -70,7 +71,7 @@ class Scene:
     @asynccontextmanager
     async def database(self) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
         """An operator's."""
-        connection = await asyncpg.connect(self.postgres.url, timeout=10, command_timeout=20)
+        connection = await asyncpg.connect(self.postgres.url, timeout=30, command_timeout=30)
         try:
             yield connection
         finally:
@@ -80,7 +81,7 @@ class Scene:
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
         """An operator's."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             connection = await aio_pika.connect(self.rabbitmq.url)
         try:
             async with connection.channel() as channel:
@@ -97,6 +98,8 @@ class Scene:
 
 @asynccontextmanager
 async def scene(directory: Path, seed: int) -> AsyncIterator[Scene]:
+    for old in (directory / LOGS).glob("*"):  # they outlive a run
+        old.unlink()
     with stores(directory, fsync=False) as (postgres, rabbitmq), _receiver(directory, seed) as (url, calls):
         async with AsyncExitStack() as running:
             proxies = {
@@ -148,12 +151,12 @@ def _through(proxy: Proxy, url: str) -> str:
 
 @contextmanager
 def _receiver(directory: Path, seed: int) -> Iterator[tuple[str, Path]]:
-    file, port, logs = directory / "calls.jsonl", free_port(), directory / "logs"
+    file, port, logs = directory / "calls.jsonl", free_port(), directory / LOGS
     logs.mkdir(parents=True, exist_ok=True)
     child = spawn(
         "receiver",
         [sys.executable, "-m", "tests.chaos.receiver"],
-        records=directory / "children",
+        records=directory / RECORDS,
         log=logs / "receiver.log",
         env={receiver.SEED: str(seed), receiver.PORT: str(port), receiver.FILE: str(file)},
         cwd=PROJECT,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.chaos.faults import STORES, Fault, targets_of, track_of
+from tests.chaos.faults import STORES, Fault, may_duplicate, targets_of, track_of
 
 REPLICAS = 2
 
@@ -30,7 +30,7 @@ _LASTS = {
 
 # One round of the full matrix, per target; KILL_AT_POINT once for each of its points. It takes about this long.
 ROUND = dict.fromkeys(Fault, 1) | {Fault.KILL: 10, Fault.TERM: 2, Fault.FREEZE: 2}
-ROUND_SECONDS = 150
+ROUND_SECONDS = 200
 
 # The short run that is part of `make test`: with its points, at least twenty kills of each service.
 MIXED = dict.fromkeys(Fault, 1) | {Fault.KILL: 16, Fault.CLOCK_BEHIND: 0}
@@ -45,10 +45,16 @@ class Strike:
     replica: int = 1  # of a service
     seconds: float = 0.0
     nth: int = 1  # time that a point is reached
+    pause: float = 0.0  # seconds that a process is left to its work before it is struck
+    reckless: bool = False  # strikes although the other replica may not be back from its own strike
 
     @property
     def track(self) -> str:
         return track_of(self.target)
+
+    @property
+    def may_duplicate(self) -> bool:
+        return may_duplicate(self.fault, self.target)
 
     @property
     def victim(self) -> str:
@@ -94,4 +100,6 @@ def _strike(chance: random.Random, at: float, fault: Fault, target: str) -> Stri
         replica=chance.randint(1, REPLICAS),
         seconds=round(chance.uniform(*_LASTS.get(fault, (0.0, 0.0))), 2),
         nth=chance.randint(1, 3),
+        pause=round(chance.uniform(0.0, 1.0), 3),
+        reckless=chance.random() < 0.25,
     )

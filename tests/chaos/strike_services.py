@@ -4,8 +4,9 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from shared.database import PASSING_TROUBLE
 from shared.fault_points import Point
 from tests.chaos.faults import Fault
 from tests.chaos.replicas import Replica, Trap
@@ -15,8 +16,11 @@ from tests.chaos.script import Strike
 AT_WORK_SECONDS = 20.0
 # A point is reached as soon as there is work of its kind, but a store may be away or the machine busy.
 REACH_SECONDS = 90.0
+TAKE_OVER_SECONDS = 30.0
 NOTICE_SECONDS = 15.0
 LOOK_SECONDS = 0.05
+
+LEASES_OVER = "select count(*) from deliveries where status = 'PROCESSING' and next_attempt_at < now()"
 
 
 class Missed(Exception):
@@ -33,25 +37,25 @@ async def strike_service(scene: Scene, strike: Strike) -> str:
             case Fault.KILL:
                 await replica.kill()
             case Fault.TERM:
-                exit_code = await replica.stop(signal.SIGTERM)
-                replica.start()
-                return f"exit code {exit_code}"
+                return f"exit code {await replica.stop(signal.SIGTERM)}"
             case Fault.FREEZE:
                 replica.send(signal.SIGSTOP)
                 await asyncio.sleep(strike.seconds)
                 replica.send(signal.SIGCONT)
-                return ""
             case Fault.CLOCK_AHEAD | Fault.CLOCK_BEHIND:
                 await _shift_clock(replica, strike)
             case _:
                 return await _outsleep_lease(scene, replica, strike)
-        replica.start()
     return ""
 
 
 async def wait_until_at_work(scene: Scene, strike: Strike) -> None:
     """So that the strike hits something. A store that is away may keep it from its work: then as it is."""
-    await _wait(_target(scene, strike).is_ready_or_dead, AT_WORK_SECONDS)
+    target = _target(scene, strike)
+    for replica in scene.replicas[strike.track]:
+        if replica is target or not strike.reckless:
+            await _wait(replica.is_ready_or_dead, AT_WORK_SECONDS)
+    await asyncio.sleep(strike.pause)
 
 
 def _target(scene: Scene, strike: Strike) -> Replica:
@@ -69,8 +73,6 @@ async def _kill_at_point(scene: Scene, strike: Strike) -> str:
         await _wait(lambda: not armed.is_alive(), REACH_SECONDS)
         sprung = armed.has_sprung()
         exit_code = await armed.kill()
-        for replica in (armed, *others):
-            replica.start()
     if not sprung:
         raise Missed(f"not reached {strike.nth} times within {REACH_SECONDS:.0f} s; exit code {exit_code}")
     return f"the {strike.nth}. time"
@@ -93,17 +95,29 @@ async def _outsleep_lease(scene: Scene, replica: Replica, strike: Strike) -> str
     replica.start(Trap(Point.DELIVERY_CALLED, strike.nth, signal.SIGSTOP))
     if not await _wait(replica.is_frozen, REACH_SECONDS):
         await replica.kill()
-        replica.start()
         raise Missed("it never called anybody")
     await _wait(other.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.seconds)
+    await _wait_until_taken_over(scene)
     replica.send(signal.SIGCONT)
     fenced = await _wait(lambda: replica.said("lease_lost") > before, NOTICE_SECONDS)
     return "its result was dropped" if fenced else "nobody had taken over"
 
 
+async def _wait_until_taken_over(scene: Scene) -> None:
+    """What has a lease that is over is the sleeper's: the others' are renewed, or ended, long before."""
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(*PASSING_TROUBLE):  # a store may be away
+            async with scene.database() as database:
+                if not await database.fetchval(LEASES_OVER):
+                    return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
 @contextmanager
 def _in_hand(*replicas: Replica) -> Iterator[None]:
+    """Nobody wonders what becomes of them meanwhile; in the end they are running."""
     for replica in replicas:
         replica.in_hand = True
     try:

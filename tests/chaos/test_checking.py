@@ -61,6 +61,10 @@ SPOILED: dict[str, tuple[Spoil, Invariant]] = {
     "fired after it was put off": (_also("heard", heard("put off", 5)), Invariant.STAYS_CANCELLED),
     "a duplicate before any fault": (_also("heard", heard("thrice", 5, fired=5.5)), Invariant.FEW_DUPLICATES),
     "a duplicate and an orderly stop": (_set("struck", [a_fault(6.1, 6.5, Fault.TERM)]), Invariant.FEW_DUPLICATES),
+    "a duplicate and a killed consumer": (
+        _set("struck", [a_fault(6.1, 6.5, target="consumer")]),
+        Invariant.FEW_DUPLICATES,
+    ),
     "more duplicates than were in flight": (_also("heard", heard("endless", 6, fired=6.3)), Invariant.FEW_DUPLICATES),
     "something is left": (_set("left_over", ["3 jobs are still pending"]), Invariant.DRAINED),
     "nobody saw the end": (_set("drained_at", None), Invariant.DRAINED),

@@ -1,5 +1,8 @@
 """What a run prints: a table that adds up, and for a broken promise a timeline that a person can follow."""
 
+from dataclasses import replace
+
+from shared.fault_points import Point
 from tests.chaos.accounting import BEFORE, account, as_table
 from tests.chaos.checking import check
 from tests.chaos.faults import Fault
@@ -18,6 +21,28 @@ def test_the_table_gives_every_moment_to_the_last_fault_before_it() -> None:
     assert (everything.fault, everything.count, everything.lost, everything.duplicated) == ("all", 2, 1, 1)
 
 
+def test_a_duplicate_belongs_to_what_struck_between_its_copies() -> None:
+    ledger = a_good_run()
+    ledger.struck = [
+        a_fault(5.9, 6.0),
+        a_fault(6.05, 6.07, target="delivery"),
+        a_fault(6.1, 6.5, Fault.POSTGRES_RESTART, "Postgres"),
+        a_fault(6.7, 6.75),
+    ]
+    duplicated = {line.fault: line.duplicated for line in account(ledger)}
+    assert duplicated["Postgres: immediate restart"] == duplicated["all"] == 1
+
+
+def test_a_trap_struck_when_it_sprang() -> None:
+    ledger = a_good_run()
+    ledger.struck = [
+        a_fault(5.0, 6.2, Fault.KILL_AT_POINT, Point.PRODUCER_PUBLISHED),
+        a_fault(6.3, 6.5, Fault.POSTGRES_RESTART, "Postgres"),
+    ]
+    duplicated = {line.fault: line.duplicated for line in account(ledger)}
+    assert duplicated[f"SIGKILL of {Point.PRODUCER_PUBLISHED}"] == duplicated["all"] == 1
+
+
 def test_recovery_is_what_had_to_wait_after_the_fault() -> None:
     ledger = a_good_run()
     ledger.struck = [a_fault(4.9, 5.5)]
@@ -27,6 +52,7 @@ def test_recovery_is_what_had_to_wait_after_the_fault() -> None:
 
 def test_a_missed_strike_is_not_counted() -> None:
     ledger = a_good_run()
+    ledger.struck.append(replace(a_fault(6.6, 6.7), missed=True))
     assert [line.count for line in account(ledger)] == [0, 1, 1]
 
 

@@ -13,57 +13,11 @@ import pytest
 
 from shared import due_soon
 from tests.support.application import Application, an_application
-from tests.support.bad_commands import BAD_COMMANDS
-from tests.support.broken_properties import send_with_properties, timestamp_far_away, type_that_is_not_utf8
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import eventually
 from tests.support.jobs import read_job, wait_for_status
 from tests.support.services import running_consumer
 from tests.support.stores import Site, remove_topology
-
-
-async def test_every_bad_command_is_parked_answered_and_harms_no_neighbour(
-    site: Site, app: Application, database: Any
-) -> None:
-    asked: list[str] = []
-    for number, bad in enumerate(BAD_COMMANDS):
-        asked.append(await app.send(bad.body, key=bad.key, type=bad.type, reply=True))
-        await app.send(a_request(id=f"neighbour-{number}"))
-    async with running_consumer(site):
-        for bad, correlation_id in zip(BAD_COMMANDS, asked, strict=True):
-            reply = await app.reply(correlation_id)
-            assert reply["outcome"] == "rejected", bad.name
-            assert reply["errors"][0].startswith(f"{bad.field}:"), bad.name
-        parked = await app.parked(len(BAD_COMMANDS))
-        assert len(parked) == len(BAD_COMMANDS)
-        for bad, message in zip(BAD_COMMANDS, parked, strict=True):
-            assert message.body == bad.body, "untouched"
-            assert message.type == bad.type
-            assert str(message.headers["duebell-reason"]).startswith(f"{bad.field}:")
-            assert message.headers["duebell-routing-key"] == bad.key
-
-        async def all_neighbours() -> bool:
-            stored = await database.fetchval("select count(*) from jobs where id like 'neighbour-%'")
-            assert stored == len(BAD_COMMANDS)
-            return True
-
-        await eventually(all_neighbours)
-        assert await app.count(site.names.inbox) == 0
-
-
-async def test_a_message_with_broken_properties_is_parked_and_the_next_one_is_read(
-    site: Site, app: Application, database: Any
-) -> None:
-    async with running_consumer(site):
-        await send_with_properties(site, a_request(id="bad-1"), timestamp_far_away())
-        await send_with_properties(site, a_request(id="bad-2"), type_that_is_not_utf8())
-        assert (await app.request(a_request(id="good")))["outcome"] == "accepted"
-        parked = await app.parked(2)
-        assert sorted(str(message.headers["duebell-reason"]).split(":")[0] for message in parked) == [
-            "timestamp",
-            "type",
-        ]
-        assert await database.fetchval("select count(*) from jobs") == 1
 
 
 async def test_a_row_that_postgres_refuses_is_parked_alone(site: Site, app: Application, database: Any) -> None:
@@ -158,13 +112,27 @@ async def test_a_reply_queue_that_is_gone_disturbs_nobody(site: Site, app: Appli
         await wait_for_status(database, "no-ears", "pending")
 
 
-async def test_a_made_up_direct_reply_address_costs_nobody_else_a_reply(site: Site, app: Application) -> None:
+@pytest.mark.parametrize("address", ["amq.rabbitmq.reply-to.garbage", "amq.rabbitmq.reply-to.made.up"])
+async def test_a_made_up_direct_reply_address_costs_nobody_else_a_reply(
+    site: Site, app: Application, address: str
+) -> None:
     async with running_consumer(site):
         await app.request(a_request(id="before"))
-        queue, app.reply_queue = app.reply_queue, "amq.rabbitmq.reply-to.garbage"
+        queue, app.reply_queue = app.reply_queue, address
         await app.send(a_request(id="made-up"), reply=True)
         app.reply_queue = queue
         assert (await app.request(a_request(id="after")))["outcome"] == "accepted"
+
+
+async def test_a_direct_reply_address_of_the_brokers_own_making_is_answered(site: Site, app: Application) -> None:
+    async def on_reply(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+        app.replies[message.correlation_id or ""] = json.loads(message.body)
+
+    direct = await app.channel.get_queue("amq.rabbitmq.reply-to", ensure=False)
+    await direct.consume(on_reply, no_ack=True)
+    app.reply_queue = direct.name
+    async with running_consumer(site):
+        assert (await app.request(a_request()))["outcome"] == "accepted"
 
 
 async def test_a_deleted_parking_queue_is_declared_anew(site: Site, app: Application) -> None:

@@ -64,3 +64,23 @@ async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Sit
         await connection.close(timeout=5)
     finally:
         await database.execute("drop database fresh_for_migrations with (force)")
+
+
+@pytest.mark.parametrize("table", ["jobs", "deliveries", "delivery_attempts", "delivery_announcements"])
+async def test_vacuum_comes_by_the_thousand_rows_whatever_a_table_holds(database: Any, table: str) -> None:
+    """A fifth of ten million rows, which is the default, would come too late for claims that step over dead ones."""
+    options = await database.fetchval("select reloptions from pg_class where relname = $1", table)
+    settings = dict(option.split("=") for option in options)
+    assert float(settings["autovacuum_vacuum_scale_factor"]) == 0.0
+    assert int(settings["autovacuum_vacuum_threshold"]) <= 5000
+    if table in {"jobs", "deliveries"}:
+        assert int(settings["fillfactor"]) < 90, "room for the next version of a row on its own page"
+        assert float(settings["autovacuum_vacuum_cost_delay"]) == 0.0
+
+
+async def test_what_is_claimed_from_holds_no_row_that_has_ended(database: Any) -> None:
+    indexes = {row["indexname"]: row["indexdef"] for row in await database.fetch("select * from pg_indexes")}
+    for name in ("jobs_due", "jobs_refused"):
+        assert "status = 'pending'" in indexes[name]
+    assert "finished_at IS NULL" in indexes["deliveries_due"]
+    assert "'PENDING'" in indexes["deliveries_due_of_host"]

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from consumer.schedules import Schedule
+from delivery.request import Delivery
 from producer.planning import DueJob
 from shared.instants import format_instant
 from shared.messages import Misfire
@@ -60,3 +61,29 @@ def a_due_job(**overrides: Any) -> DueJob:
 
 def minutely(**overrides: Any) -> str:
     return RuleSpec(**{"start_at": "2030-06-01T12:00:00Z", "rrule": "FREQ=MINUTELY", **overrides}).to_json()
+
+
+def a_delivery(**overrides: Any) -> Delivery:
+    """As the dispatcher claims it."""
+    claimed_at = datetime(2026, 7, 10, 9, 0, 1, tzinfo=UTC)
+    fields: dict[str, Any] = {
+        "id": 1,
+        "version": 2,
+        "job_id": "invoice-42",
+        "idempotency_key": "event-abc",
+        "topic": "invoices.reminder",
+        "sequence": 3,
+        "due_at": datetime(2026, 7, 10, 9, 0, tzinfo=UTC),
+        "fired_at": datetime(2026, 7, 10, 9, 0, 0, 5000, tzinfo=UTC),
+        "created_at": claimed_at,
+        "claimed_at": claimed_at,
+        "payload": "{}",
+        "url": "https://example.com/hook?x=%20",
+        "host": "example.com:443",
+        "headers": {},
+        "timeout_seconds": 10.0,
+        "max_retries": 3,
+        "retry_count": 0,
+        "secret": None,
+    }
+    return Delivery(**{**fields, **overrides})

@@ -55,6 +55,12 @@ def test_what_is_published_is_published_on_this_machine_only() -> None:
     assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_prometheus_is_let_in_where_loopback_is_the_default(service: str) -> None:
+    assert Settings.model_fields["metrics_host"].default == "127.0.0.1"
+    assert PARTS[service]["environment"]["METRICS_HOST"] == "0.0.0.0"
+
+
 def test_images_are_pinned() -> None:
     images = {part["image"] for part in PARTS.values() if "build" not in part}
     images |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))

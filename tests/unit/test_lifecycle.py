@@ -1,10 +1,17 @@
 """Loops that should run for life: whoever ends early is found out."""
 
 import asyncio
+import logging
+import subprocess
+import sys
 
 import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
-from shared.lifecycle import EndedByItself, Stop, first_of, for_life
+from shared.lifecycle import EndedByItself, Stop, end, first_of, for_life, run_service
+from shared.pulse import Pulses
+from tests.support.services import ROOT
 
 
 async def test_a_loop_that_returns_before_the_stop_is_a_failure() -> None:
@@ -45,3 +52,74 @@ async def test_the_first_to_fail_is_heard_and_the_others_are_ended() -> None:
     with pytest.raises(ValueError, match="here"):
         await first_of(slow, fails())
     assert slow.cancelled()
+
+
+def test_the_last_word_names_the_innermost_loop_and_no_task_group() -> None:
+    async def dies() -> None:
+        raise ValueError("here")
+
+    async def work(_: Stop) -> None:
+        pulses = Pulses(CollectorRegistry())
+
+        async def outer() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(dies())
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(pulses.watched("lane", outer()))
+
+    level = logging.getLogger("asyncio").level
+    try:
+        with capture_logs() as lines:
+            assert run_service(work, 1.0) == 1
+    finally:
+        logging.getLogger("asyncio").setLevel(level)
+    assert (lines[-1]["event"], lines[-1]["error"]) == ("died", "lane: ValueError: here")
+
+
+async def test_a_task_that_misses_its_cancellation_is_cancelled_again() -> None:
+    async def hard_of_hearing() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(hard_of_hearing())
+    await asyncio.sleep(0)
+    await end(task)
+    assert task.cancelled()
+
+
+DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO = """
+import asyncio, contextlib, sys
+from shared import lifecycle
+from shared.logs import configure_logs
+
+lifecycle.LAST_SECONDS = 0.5
+
+async def deaf():
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+async def dies():
+    await asyncio.sleep(0.1)
+    raise ValueError("here")
+
+async def work(stop):
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(deaf())
+        tasks.create_task(lifecycle.for_life(dies(), stop, "lane"))
+
+configure_logs("test", "info")
+sys.exit(lifecycle.run_service(work, 1.0))
+"""
+
+
+def test_a_process_that_dies_goes_down_whatever_holds_on_to_it() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "ValueError: here" in ended.stderr + ended.stdout

@@ -1,4 +1,4 @@
-"""Bytes in, a command or reasons out."""
+"""Bytes in, a command or reasons out. What is refused, case by case: tests/unit/test_hostile_commands.py."""
 
 import json
 from datetime import timedelta
@@ -9,7 +9,6 @@ import pytest
 from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.schedules import Schedule, upcoming
 from shared.instants import format_instant
-from tests.support.bad_commands import BAD_COMMANDS, BadCommand
 from tests.support.builders import NOON, a_request, a_rule_request
 
 LIMIT = 256 * 1024
@@ -25,14 +24,6 @@ def read_schedule(content: Any, **properties: Any) -> Schedule:
     command = read(content, **properties)
     assert isinstance(command, Schedule), command
     return command
-
-
-@pytest.mark.parametrize("bad", BAD_COMMANDS, ids=lambda bad: bad.name)
-def test_a_bad_command_is_refused_with_a_reason_that_names_the_field(bad: BadCommand) -> None:
-    command = read(bad.body, type=bad.type, routing_key=bad.key)
-    assert isinstance(command, Refused)
-    assert command.errors[0].startswith(f"{bad.field}:"), command.errors
-    assert all(len(error) <= 300 for error in command.errors)
 
 
 def test_every_wrong_field_is_named_not_only_the_first() -> None:

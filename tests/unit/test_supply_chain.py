@@ -21,7 +21,11 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.support.services import ROOT
 
-LOCKS = ["requirements.lock", "requirements-dev.lock"]
+LOCKS = [
+    "requirements.lock",
+    "requirements-dev.lock",
+    *(f"client/{lock.name}" for lock in sorted((ROOT / "client").glob("*.lock"))),
+]
 
 
 def entries(lock: str) -> dict[str, str]:
@@ -47,7 +51,7 @@ def run(*command: str | Path, **environment: str) -> "subprocess.CompletedProces
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_requirement_is_pinned_and_hashed_and_names_no_index(lock: str) -> None:
     text = (ROOT / lock).read_text()
-    assert len(entries(lock)) == len([line for line in text.splitlines() if line[:1] not in {" ", "#", ""}]) > 20
+    assert len(entries(lock)) == len([line for line in text.splitlines() if line[:1] not in {" ", "#", ""}]) > 5
     for name, entry in entries(lock).items():
         assert re.match(rf"{re.escape(name)}==\S+( ;.*)? \\\n", entry), name
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), name

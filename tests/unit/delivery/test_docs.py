@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ def test_the_example_verifies_what_is_signed() -> None:
     assert scope["is_genuine"](body, headers)
     assert not scope["is_genuine"](body + b" ", headers)
     assert not scope["is_genuine"](body, {**headers, "webhook-id": "event-2"})
+    old = signature_headers([signer], "event-1", body, datetime.now(UTC) - timedelta(hours=1))
+    assert not scope["is_genuine"](body, old)
 
 
 def test_every_setting_is_there() -> None:

@@ -10,28 +10,13 @@ from delivery.addresses import AddressRules
 from delivery.outcomes import CallError, Unanswered
 from delivery.request import Delivery, Request, host_of, prepare
 from shared.version import VERSION
+from tests.support.builders import a_delivery
 
 NOW = datetime(2026, 7, 10, 9, 0, 1, tzinfo=UTC)
 
-A_DELIVERY = Delivery(
-    id=1,
-    version=2,
-    job_id="invoice-42",
-    idempotency_key="event-abc",
-    topic="invoices.reminder",
-    sequence=3,
-    due_at=datetime(2026, 7, 10, 9, 0, tzinfo=UTC),
-    fired_at=datetime(2026, 7, 10, 9, 0, 0, 5000, tzinfo=UTC),
-    created_at=NOW,
-    claimed_at=NOW,
+A_DELIVERY = a_delivery(
     payload='{"amount": 1.10, "big": 123456789012345678901234567890, "nul": "\\u0000", "snow": "☃"}',
-    url="https://example.com/hook?x=%20",
-    host="example.com:443",
     headers={"Authorization": "Bearer t", "Accept-Encoding": "gzip"},
-    timeout_seconds=10.0,
-    max_retries=3,
-    retry_count=0,
-    secret=None,
 )
 
 

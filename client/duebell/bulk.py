@@ -1,0 +1,48 @@
+"""Many commands with a bounded number of them in flight, so that neither memory nor the broker drowns."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+
+from duebell.errors import DuebellError, SomeFailed
+from duebell.messages import ScheduleRequest
+
+# When so many have failed, the rest most likely would, too.
+MAX_FAILURES = 100
+
+
+async def send_many(
+    requests: Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest],
+    send: Callable[[ScheduleRequest], Awaitable[object]],
+    in_flight: int,
+) -> int:
+    """How many went out. One that fails stops no other; what failed is told in the end, in one SomeFailed."""
+    sent, failures, slots = 0, dict[str, DuebellError](), asyncio.Semaphore(in_flight)
+
+    async def send_one(request: ScheduleRequest) -> None:
+        nonlocal sent
+        try:
+            await send(request)
+            sent += 1
+        except DuebellError as error:
+            failures[request.id] = error
+        finally:
+            slots.release()
+
+    async with asyncio.TaskGroup() as tasks:
+        async for request in _each(requests):
+            await slots.acquire()
+            if len(failures) >= MAX_FAILURES:
+                break
+            tasks.create_task(send_one(request))
+    if failures:
+        raise SomeFailed(sent, failures, gave_up=len(failures) >= MAX_FAILURES)
+    return sent
+
+
+async def _each(requests: Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest]) -> AsyncIterator[ScheduleRequest]:
+    if isinstance(requests, AsyncIterable):
+        async for request in requests:
+            yield request
+    else:
+        for request in requests:
+            yield request

@@ -1,0 +1,188 @@
+"""The commands. Each returns when the broker has confirmed it, or, with `wait=True`, when Duebell has answered it; none
+returns while it may be lost.
+"""
+
+from collections.abc import AsyncIterable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Literal, Self, Unpack, overload
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from duebell.bulk import send_many
+from duebell.errors import Rejected
+from duebell.link import Link
+from duebell.messages import (
+    Command,
+    Outcome,
+    ScheduleCancel,
+    SchedulePause,
+    ScheduleReply,
+    ScheduleRequest,
+    ScheduleResume,
+    ScheduleTrigger,
+)
+from duebell.names import COMMANDS_EXCHANGE, ROUTING_KEYS
+from duebell.outgoing import Outgoing
+from duebell.publishing import Publisher
+from duebell.requests import RequestFields, RescheduleFields, checked, encoded, request
+
+DEFAULT_TIMEOUT = 30.0
+
+
+class Commands:
+    """What `Scheduler` and its synchronous twin can ask for. With `wait=True` the verdict is returned, and a refusal is
+    raised as `Rejected`.
+    """
+
+    def __init__(self, url: str, prefix: str = "", *, owner: bool = False, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self._url = url
+        self._prefix = prefix
+        self._timeout = timeout
+        self._user_id = unquote(urlsplit(url).username or "guest") if owner else None
+        self._stack = AsyncExitStack()
+        self._publisher: Publisher | None = None
+
+    async def __aenter__(self) -> Self:
+        link = await self._stack.enter_async_context(Link(self._url, "duebell publisher", self._timeout))
+        publisher = Publisher(link, self._prefix + COMMANDS_EXCHANGE)
+        self._publisher = await self._stack.enter_async_context(publisher)
+        return self
+
+    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._publisher = None
+        await self._stack.aclose()
+
+    @overload
+    async def schedule(
+        self, job_id: str, *, wait: Literal[True], timeout: float | None = ..., **fields: Unpack[RequestFields]
+    ) -> ScheduleReply: ...
+    @overload
+    async def schedule(
+        self, job_id: str, *, wait: bool = ..., timeout: float | None = ..., **fields: Unpack[RequestFields]
+    ) -> ScheduleReply | None: ...
+    async def schedule(
+        self, job_id: str, *, wait: bool = False, timeout: float | None = None, **fields: Unpack[RequestFields]
+    ) -> ScheduleReply | None:
+        """Exactly one of `at`, `rrule`, `cron`, `every_seconds`. The same again is a duplicate and changes
+        nothing.
+        """
+        return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
+
+    @overload
+    async def reschedule(
+        self, job_id: str, *, wait: Literal[True], timeout: float | None = ..., **fields: Unpack[RescheduleFields]
+    ) -> ScheduleReply: ...
+    @overload
+    async def reschedule(
+        self, job_id: str, *, wait: bool = ..., timeout: float | None = ..., **fields: Unpack[RescheduleFields]
+    ) -> ScheduleReply | None: ...
+    async def reschedule(
+        self, job_id: str, *, wait: bool = False, timeout: float | None = None, **fields: Unpack[RescheduleFields]
+    ) -> ScheduleReply | None:
+        """Replaces the whole schedule, under a `revision` that must be higher than the one before (the first is 1)."""
+        return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
+
+    @overload
+    async def cancel(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    @overload
+    async def cancel(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def cancel(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
+        """It rings no more, and its id is used up."""
+        return await self.send(checked(ScheduleCancel, id=job_id), wait=wait, timeout=timeout)
+
+    @overload
+    async def pause(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    @overload
+    async def pause(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def pause(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
+        """It does not ring until it is resumed."""
+        return await self.send(checked(SchedulePause, id=job_id), wait=wait, timeout=timeout)
+
+    @overload
+    async def resume(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    @overload
+    async def resume(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def resume(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
+        """It rings again; what it missed meanwhile is what its misfire policy makes of it."""
+        return await self.send(checked(ScheduleResume, id=job_id), wait=wait, timeout=timeout)
+
+    @overload
+    async def trigger(
+        self,
+        job_id: str,
+        trigger_id: str = ...,
+        *,
+        payload: object = ...,
+        wait: Literal[True],
+        timeout: float | None = ...,
+    ) -> ScheduleReply: ...
+    @overload
+    async def trigger(
+        self,
+        job_id: str,
+        trigger_id: str = ...,
+        *,
+        payload: object = ...,
+        wait: bool = ...,
+        timeout: float | None = ...,
+    ) -> ScheduleReply | None: ...
+    async def trigger(
+        self,
+        job_id: str,
+        trigger_id: str | None = None,
+        *,
+        payload: object = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> ScheduleReply | None:
+        """It rings once, now, outside its rule. The same `trigger_id` again is a duplicate; without one it is new."""
+        fields = {} if payload is None else {"payload": payload}
+        command = checked(ScheduleTrigger, id=job_id, trigger_id=trigger_id or uuid4().hex, **fields)
+        return await self.send(command, wait=wait, timeout=timeout)
+
+    async def schedule_many(
+        self,
+        requests: Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest],
+        *,
+        in_flight: int = 200,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> int:
+        """As many as there are, made by `duebell.request`, with so many of them under way at a time. Returns their
+        number; raises `SomeFailed` in the end if there were failures. To be on the safe side, send them all again.
+        """
+        return await send_many(requests, lambda each: self.send(each, wait=wait, timeout=timeout), in_flight)
+
+    @overload
+    async def send(
+        self, command: Command, *, wait: Literal[True], timeout: float | None = ..., headers: Mapping[str, str] = ...
+    ) -> ScheduleReply: ...
+    @overload
+    async def send(
+        self, command: Command, *, wait: bool = ..., timeout: float | None = ..., headers: Mapping[str, str] = ...
+    ) -> ScheduleReply | None: ...
+    async def send(
+        self,
+        command: Command,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ScheduleReply | None:
+        """Any command. `headers` may carry a W3C `traceparent`, which then goes with every event that comes of it."""
+        if self._publisher is None:
+            raise RuntimeError("use it as `async with Scheduler(…) as duebell:`")
+        kind = type(command).__name__
+        outgoing = Outgoing(
+            command.id, kind, ROUTING_KEYS[kind], encoded(command), datetime.now(UTC), self._user_id, headers or {}
+        )
+        seconds = self._timeout if timeout is None else timeout
+        if not wait:
+            await self._publisher.send(outgoing, seconds)
+            return None
+        reply = await self._publisher.ask(outgoing, seconds)
+        if reply.outcome is Outcome.REJECTED:
+            raise Rejected(reply)
+        return reply

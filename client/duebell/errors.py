@@ -1,0 +1,69 @@
+"""What can go wrong, as the caller sees it.
+
+DuebellError
+├── InvalidCommand   it is wrong as it stands; nothing was sent
+├── Rejected         Duebell has read it and says no; `errors` has the reasons
+├── Unroutable       the broker has no queue for it: is Duebell set up there, under this prefix?
+├── NotAllowed       the broker refuses it to this user, or refuses the queue to listen on
+├── Unconfirmed      no confirmation in time: it may have arrived or not. Every command can safely be sent again
+├── NoReply          it is in Duebell's inbox, confirmed, but no verdict came in time. Sending again is safe here too
+├── Unreachable      no connection in time
+└── SomeFailed       of schedule_many: `failures` has the error for each id, `sent` counts the others
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duebell.messages import ScheduleReply
+
+
+class DuebellError(Exception):
+    pass
+
+
+class _WithReasons(DuebellError):
+    def __init__(self, job_id: str | None, errors: Sequence[str]) -> None:
+        super().__init__(f"{job_id}: {'; '.join(errors)}")
+        self.id = job_id
+        self.errors = tuple(errors)
+
+
+class InvalidCommand(_WithReasons, ValueError):
+    pass
+
+
+class Rejected(_WithReasons):
+    def __init__(self, reply: "ScheduleReply") -> None:
+        super().__init__(reply.id, reply.errors)
+        self.reply = reply
+
+
+class Unroutable(DuebellError):
+    pass
+
+
+class NotAllowed(DuebellError):
+    pass
+
+
+class Unconfirmed(DuebellError, TimeoutError):
+    pass
+
+
+class NoReply(DuebellError, TimeoutError):
+    pass
+
+
+class Unreachable(DuebellError, ConnectionError):
+    pass
+
+
+class SomeFailed(DuebellError):
+    def __init__(self, sent: int, failures: Mapping[str, DuebellError], *, gave_up: bool) -> None:
+        first = next(iter(failures.items()))
+        rest = "; took no more after so many" if gave_up else ""
+        super().__init__(f"{len(failures)} failed, {sent} did not; the first: {first[0]}: {first[1]}{rest}")
+        self.sent = sent
+        self.failures = dict(failures)
+        self.gave_up = gave_up

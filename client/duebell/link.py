@@ -1,0 +1,162 @@
+"""One connection to the broker, kept up for as long as its block lasts.
+
+After a loss everything that belonged to the old connection (channels, consumers, reply queues) is gone for good, and
+whoever used it starts afresh on the new one: there is no half-restored state. Every wait has a deadline, its own or its
+caller's.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.exceptions import (
+    AMQPError,
+    ChannelAccessRefused,
+    ChannelInvalidStateError,
+    ChannelLockedResource,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+)
+
+from duebell.errors import NotAllowed, Unreachable, Unroutable
+
+CONNECT_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 3.0
+HEARTBEAT_SECONDS = 10
+LONGEST_PAUSE = 5.0
+
+# What a lost or stalled broker surfaces as.
+BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
+
+log = logging.getLogger("duebell")
+
+
+class Link:
+    def __init__(self, url: str, name: str, timeout: float) -> None:
+        self._url = _with_heartbeat(url)
+        self._name = name
+        self._timeout = timeout
+        self._connection: AbstractConnection | None = None
+        self._up = asyncio.Event()
+        self._problem = "no answer"
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Returns when the broker has been reached once."""
+        self._keeper = asyncio.create_task(self._keep_connected(), name=f"duebell {self._name}")
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._up.wait()
+        except BaseException as error:
+            await self._end()
+            if isinstance(error, TimeoutError):
+                raise Unreachable(f"no connection within {self._timeout:g} s: {self._problem}") from None
+            raise
+        return self
+
+    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        await self._end()
+
+    async def wait_until_up(self) -> None:
+        await self._up.wait()
+
+    @asynccontextmanager
+    async def channel(self) -> AsyncIterator[AbstractChannel]:
+        """Waits for the connection, for as long as its caller lets it. Publishes on it are confirmed, or raise."""
+        await self._up.wait()
+        with lost_connections_as_errors():
+            if self._connection is None:
+                raise ConnectionError("the connection was lost")
+            channel = self._connection.channel(publisher_confirms=True, on_return_raises=True)
+        try:
+            with lost_connections_as_errors():
+                async with asyncio.timeout(CONNECT_TIMEOUT):
+                    await channel.initialize()
+            yield channel
+        finally:
+            await _close_quietly(channel)
+
+    async def _end(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait({self._keeper})
+
+    async def _keep_connected(self) -> None:
+        tries = 0
+        while True:
+            try:
+                with lost_connections_as_errors():
+                    await self._connect_until_lost()
+                self._problem, tries = "the connection was closed", 0
+            except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
+                self._problem = f"{type(error).__name__}: {error}"
+            pause = pause_after(tries)
+            tries += 1
+            log.warning("%s: no connection (%s), next try in %.1f s", self._name, self._problem, pause)
+            await asyncio.sleep(pause)
+
+    async def _connect_until_lost(self) -> None:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+        lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        connection.close_callbacks.add(lambda *_: None if lost.done() else lost.set_result(None))
+        try:
+            self._connection = connection
+            self._up.set()
+            await lost
+        finally:
+            self._up.clear()
+            self._connection = None
+            await _close_quietly(connection)
+
+
+def pause_after(tries: int) -> float:
+    """Doubles from 0.2 s, with a little chance in it, so that many clients do not all come back at once."""
+    doubled: int = 2 ** min(tries, 10)
+    return min(LONGEST_PAUSE, 0.2 * doubled) * random.uniform(0.7, 1.0)  # noqa: S311 - no secret
+
+
+@contextmanager
+def lost_connections_as_errors() -> Iterator[None]:
+    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionError(str(error)) from error
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise ConnectionError("the broker stopped answering") from None
+
+
+@contextmanager
+def refusals_as_errors() -> Iterator[None]:
+    """What the broker refuses for good, and closes the channel over."""
+    try:
+        yield
+    except ChannelNotFoundEntity as error:
+        raise Unroutable(f"{error}: is Duebell set up on this broker, under this prefix?") from error
+    except (ChannelAccessRefused, ChannelLockedResource, ChannelPreconditionFailed) as error:
+        raise NotAllowed(str(error)) from error
+
+
+async def _close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
+    with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
+        async with asyncio.timeout(CLOSE_TIMEOUT):
+            await resource.close()
+
+
+def _with_heartbeat(url: str) -> str:
+    """A stalled broker is noticed after about three heartbeats; aiormq's default of 60 s would take three minutes."""
+    if "heartbeat=" in (query := urlsplit(url).query):
+        return url
+    return f"{url}{'&' if query else '?'}heartbeat={HEARTBEAT_SECONDS}"

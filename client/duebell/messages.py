@@ -1,0 +1,132 @@
+"""The messages of the contract, as far as an application sends or hears them. They say what docs/asyncapi.yaml says;
+what only Duebell can judge, such as whether a rule can be read, is left to its verdict.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+JobId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Topic = Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
+
+
+class Misfire(StrEnum):
+    ALL = "all"
+    LATEST = "latest"
+    SKIP = "skip"
+
+
+class Outcome(StrEnum):
+    ACCEPTED = "accepted"
+    RESCHEDULED = "rescheduled"
+    DUPLICATE = "duplicate"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    TRIGGERED = "triggered"
+    REJECTED = "rejected"
+
+
+class Command(BaseModel):
+    """Unknown fields are refused, so that a misspelt one is an error and not a surprise."""
+
+    # A payload with NaN in it must fail to be written, not become null on the way.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants")
+
+    id: JobId
+
+
+class Webhook(BaseModel):
+    """Where and how Duebell calls when the job is due."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    url: Annotated[str, StringConstraints(max_length=2000, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")]
+    headers: dict[str, Annotated[str, StringConstraints(max_length=4000)]] = Field(default_factory=dict, max_length=50)
+    timeout_seconds: float = Field(default=10.0, ge=0.1, le=120.0, allow_inf_nan=False)
+    max_retries: int = Field(default=3, ge=0, le=20)
+    secret: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")] | None = None
+
+
+_SCHEDULES = {"at": "string", "rrule": "string", "cron": "string", "every_seconds": "integer"}
+
+
+class ScheduleRequest(Command):
+    """Ring me at this moment, or by this rule. `duebell.request` makes one from datetimes and the like."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [name], "properties": {name: {"type": kind}}} for name, kind in _SCHEDULES.items()]
+        }
+    )
+
+    at: str | None = None
+    rrule: str | None = None
+    cron: str | None = None
+    every_seconds: int | None = Field(default=None, ge=1, le=366 * 86400)
+    start_at: str | None = None
+    timezone: str | None = None
+    dst_gap: Literal["shift", "skip"] | None = None
+    dst_fold: Literal["first", "last", "both"] | None = None
+    topic: Topic = "default"
+    payload: Any = None
+    webhook: Webhook | None = None
+    misfire: Misfire = Field(default=Misfire.ALL, strict=False)
+    misfire_grace_seconds: int = Field(default=60, ge=0, le=366 * 86400)
+    revision: int = Field(default=1, ge=0, le=2**63 - 1)
+
+    @model_validator(mode="after")
+    def _exactly_one_schedule(self) -> Self:
+        given = [name for name in _SCHEDULES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"exactly one of {', '.join(_SCHEDULES)} is needed; given: {given}")
+        return self
+
+
+class ScheduleCancel(Command):
+    """Ring no more."""
+
+
+class SchedulePause(Command):
+    """Keep the schedule, and do not ring until it is resumed."""
+
+
+class ScheduleResume(Command):
+    """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
+
+
+class ScheduleTrigger(Command):
+    """Ring once, now, outside the rule."""
+
+    trigger_id: JobId
+    payload: Any = None
+
+
+class ScheduleDue(BaseModel):
+    """It is time. Fields that this version does not know are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str
+    topic: str
+    sequence: int = Field(ge=1)
+    trigger_id: str | None = None
+    due_at: datetime
+    fired_at: datetime
+    payload: Any
+    idempotency_key: str
+    webhook: Webhook | None = None
+
+
+class ScheduleReply(BaseModel):
+    """What became of a command."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str | None
+    outcome: Outcome
+    next_run_at: datetime | None = None
+    upcoming: list[datetime] = Field(default_factory=list)
+    errors: list[str] = Field(default_factory=list)

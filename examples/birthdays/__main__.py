@@ -1,0 +1,5 @@
+import sys
+
+from examples.birthdays.main import main
+
+sys.exit(main())

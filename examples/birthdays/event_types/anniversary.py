@@ -1,0 +1,12 @@
+"""ANNIVERSARY: for users who have told us a day worth remembering."""
+
+from examples.birthdays.event_types.event_type import EventType
+from examples.birthdays.event_types.yearly import YEARLY
+from examples.birthdays.people import User
+
+
+def message(user: User) -> str:
+    return f"Happy anniversary, {user.first_name}!"
+
+
+EVENT_TYPE = EventType("ANNIVERSARY", message, YEARLY)

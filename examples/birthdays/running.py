@@ -1,0 +1,39 @@
+"""Loops that run until the stop, and wait for stores that are away."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+import structlog
+
+from examples.birthdays.broker import BROKER_TROUBLE
+
+STORE_TROUBLE = (*BROKER_TROUBLE, asyncpg.PostgresError, asyncpg.InterfaceError)
+LONGEST_PAUSE = 30.0
+
+Stop = asyncio.Event
+
+
+async def keep_going(name: str, work: Callable[[Stop], Awaitable[None]], stop: Stop) -> None:
+    """Again after 0.5, 1, 2 … 30 s when a store is away. Anything else is a bug, and ends the process."""
+    pause = 0.5
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            await work(stop)
+        except STORE_TROUBLE as error:
+            if time.monotonic() - began > LONGEST_PAUSE:
+                pause = 0.5
+            problem = f"{type(error).__name__}: {error}"
+            structlog.get_logger().warning("waits", part=name, problem=problem, again_in_seconds=pause)
+            await sleep(stop, pause)
+            pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+async def sleep(stop: Stop, seconds: float) -> None:
+    """Shorter if the stop comes."""
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,107 @@
+"""The kinds of fields that messages are made of, with the checks that need nothing but the field itself. Pure."""
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+_TOPIC = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
+_NAME = r"^[A-Za-z0-9_-]{1,100}$"
+# Nothing that two parsers could read in two ways: no escapes, no zones, no dots in a row.
+_LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
+_AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
+_LONGEST_HOST = 253
+# What resolvers take for an IPv4 address, in decimal, octal or hexadecimal, with four parts or fewer.
+_ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
+
+# Headers that belong to the connection, to HTTP itself or to Duebell.
+_RESERVED_HEADERS = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade", "host", "content-length", "content-type", "expect", "user-agent",
+        "x-idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "traceparent",
+    }
+)  # fmt: skip
+
+
+def _without_nul(text: str) -> str:
+    # Postgres' text cannot hold it. A payload may: its column is json, where it stays an escape.
+    if "\0" in text:
+        raise ValueError("must not contain NUL")
+    return text
+
+
+def _a_topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ValueError("must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder")
+    return text
+
+
+def _an_http_url(text: str) -> str:
+    if not text.isascii() or any(c.isspace() or not c.isprintable() for c in text):
+        raise ValueError("must be plain ASCII without white space (write IDN hosts as xn--…, the rest with %XX)")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        # What it says would quote what it stumbled over: a password with a slash in it looks like a port.
+        raise ValueError("has a host or a port that cannot be read") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("must start with http:// or https:// and a host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not contain a user name or password; send an Authorization header instead")
+    if port == 0:
+        raise ValueError("must not name port 0")
+    authority = _AUTHORITY.fullmatch(parts.netloc)
+    if authority is None or len(parts.hostname) > _LONGEST_HOST:
+        raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
+    if authority["six"] is not None:
+        IPv6Address(authority["six"])
+    elif _ENDS_IN_A_NUMBER.fullmatch(parts.hostname):
+        IPv4Address(parts.hostname)  # one spelling of many
+    return text
+
+
+def _header_names(headers: Any) -> Any:  # noqa: ANN401 - whatever was given; its type is checked after the names
+    """Before the values are looked at: an error about those names its header."""
+    for number, name in enumerate(headers if isinstance(headers, dict) else (), start=1):
+        if not _HEADER_NAME.fullmatch(str(name)):
+            # Not quoted: a whole line, value and all, is a common mistake.
+            raise ValueError(f"the name of header {number} has a character that no header name has")
+        if name.lower() in _RESERVED_HEADERS:
+            raise ValueError(f"{name!r} is set by Duebell or by HTTP itself")
+    return headers
+
+
+def _header_values(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"the value of {name!r} has a line break or a character outside printable ASCII")
+    return headers
+
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+JobId = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
+Topic = Annotated[
+    str,
+    StringConstraints(max_length=128),
+    AfterValidator(_a_topic),
+    Field(json_schema_extra={"pattern": f"^{_TOPIC.pattern}$"}),
+]
+HttpUrl = Annotated[
+    str,
+    StringConstraints(max_length=2000),
+    AfterValidator(_an_http_url),
+    Field(json_schema_extra={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"}),
+]
+Headers = Annotated[
+    dict[str, Annotated[str, StringConstraints(max_length=4000)]],
+    BeforeValidator(_header_names),
+    AfterValidator(_header_values),
+]
+SecretName = Annotated[str, StringConstraints(pattern=_NAME)]
+IdempotencyKey = Annotated[str, Field(examples=["event-9b62f0e6a3c54d5eb1f0a7c2d8e94f13"])]

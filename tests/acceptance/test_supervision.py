@@ -1,0 +1,124 @@
+"""A loop that dies takes its process with it, and says why; a loop that hangs turns /healthz red; a store that is away
+does neither.
+"""
+
+import asyncio
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from stack.ports import free_port
+from tests.support.application import Application
+from tests.support.builders import a_request
+from tests.support.due import a_due, publish_due
+from tests.support.eventually import eventually
+from tests.support.receiver import a_receiver
+from tests.support.services import ServiceProcess, service_process
+from tests.support.stores import Site, Stores
+
+# Every loop of every service: the step that it turns on, and what it is called.
+LOOPS = [
+    ("consumer", "consumer.handling:BatchHandler.store", "intake"),
+    ("producer", "producer.firing:Firer.fire_once", "lane fresh"),
+    ("producer", "producer.listening:_listen", "listener"),
+    ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
+    ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
+    ("delivery", "delivery.intake:DueHandler.store", "intake"),
+    ("delivery", "delivery.dispatching:Dispatcher.claim_once", "dispatcher"),
+    ("delivery", "delivery.recording:Recorder._write", "recorder"),
+    ("delivery", "delivery.announcing:Announcer.announce_once", "announcer"),
+]
+# And what has no turns: it waits for its connection to be lost.
+KEEPER = ("consumer", "shared.broker:Broker._keep_connected", "the service")
+
+
+def sabotaged(
+    service: str, where: Site | dict[str, str], directory: Path, **settings: str
+) -> AbstractContextManager[ServiceProcess]:
+    environment = where.environment_of(service) if isinstance(where, Site) else where
+    ours = {"SERVICE": service, "TURN_SECONDS": "3", "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "1"}
+    return service_process("tests.support.sabotaged", {**environment, **ours}, directory, **settings)
+
+
+async def give_it_work(app: Application, url: str) -> None:
+    await app.send(a_request(id="tea"))
+    await publish_due(app, a_due("coffee", url))
+
+
+async def healthz(port: int) -> tuple[int, dict[str, Any]]:
+    timeout = aiohttp.ClientTimeout(5)
+    async with aiohttp.ClientSession(timeout=timeout) as client:
+        try:
+            async with client.get(f"http://127.0.0.1:{port}/healthz") as answer:
+                return answer.status, await answer.json()
+        except aiohttp.ClientConnectionError:
+            return 0, {}
+
+
+@pytest.mark.parametrize("loop", [*LOOPS, KEEPER], ids=lambda loop: str(loop[1]).rpartition(":")[2])
+async def test_a_loop_that_dies_takes_its_process_down_with_a_clear_last_word(
+    site: Site, app: Application, tmp_path: Path, loop: tuple[str, str, str]
+) -> None:
+    service, step, name = loop
+    async with a_receiver() as receiver:
+        await give_it_work(app, receiver.url)
+        with sabotaged(service, site, tmp_path, STEP=step, HOW="raises") as process:
+            assert await asyncio.to_thread(process.process.wait, 60) == 1
+    last = process.lines()[-1]
+    assert (last["event"], last["level"]) == ("died", "error")
+    assert f"{name}: Sabotaged: somebody has put a spanner in the works" in last["error"]
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: str(loop[1]).rpartition(":")[2])
+async def test_a_loop_that_hangs_turns_healthz_red(
+    site: Site, app: Application, tmp_path: Path, loop: tuple[str, str, str]
+) -> None:
+    (service, step, name), port = loop, free_port()
+    async with a_receiver() as receiver:
+        await give_it_work(app, receiver.url)
+        with sabotaged(service, site, tmp_path, STEP=step, HOW="hangs", METRICS_PORT=str(port)):
+
+            async def red() -> bool:
+                status, says = await healthz(port)
+                assert status == 503, f"{status} {says}"
+                assert name in says["silent_seconds"]
+                return True
+
+            await eventually(red, within=60)
+
+
+@pytest.mark.parametrize("service", ["consumer", "producer", "delivery"])
+async def test_a_broker_that_is_down_for_long_leaves_healthz_green(
+    stores: Stores, site: Site, tmp_path: Path, service: str
+) -> None:
+    """And so does a queue without messages: nobody would be helped by a restart."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to stop")
+    port = free_port()
+    # By the operator's users: all that belongs to a site goes with the broker's memory, and they may declare it anew.
+    with sabotaged(service, site.environment, tmp_path, METRICS_PORT=str(port)) as process:
+
+        async def connected() -> bool:
+            return bool(process.said("broker_connected"))
+
+        await eventually(connected, within=60)
+        await stays_green(port)
+        await asyncio.to_thread(stores.rabbitmq.kill)
+        try:
+            await stays_green(port)
+        finally:
+            await asyncio.to_thread(stores.rabbitmq.start)
+        await stays_green(port)
+        assert process.is_running
+
+
+async def stays_green(port: int) -> None:
+    """For longer than a turn may take."""
+    seen = []
+    for _ in range(10):
+        await asyncio.sleep(0.5)
+        seen.append(await healthz(port))
+    assert {status for status, _ in seen} == {200}, seen

@@ -1,0 +1,17 @@
+"""What Duebell knows, as its operator sees it."""
+
+from typing import Any
+
+from tests.support.eventually import eventually
+
+
+async def job_of(database: Any, revision: int = 1) -> Any:
+    """The only job there is, once it has this revision."""
+
+    async def look() -> Any:
+        job = await database.fetchrow("select * from jobs")
+        assert job is not None, "no job yet"
+        assert job["revision"] == revision, f"still revision {job['revision']}"
+        return job
+
+    return await eventually(look, 30)

@@ -1,0 +1,180 @@
+"""Commands of the installed client against the real consumer and a broker that misbehaves."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.application import Application, an_application
+from tests.support.client_program import Installed
+from tests.support.eventually import eventually
+from tests.support.services import running_consumer, running_producer
+from tests.support.stores import Site, Stores
+
+SCRIPTS = Path(__file__).parent / "scripts"
+LATER = "2030-01-01T00:00:00Z"
+
+
+def calls(*each: tuple[str, list[Any], dict[str, Any]]) -> list[str | Path]:
+    return [SCRIPTS / "commands.py", json.dumps(each)]
+
+
+async def test_verdicts_come_back_and_refusals_are_raised_with_their_reasons(installed: Installed, site: Site) -> None:
+    async with running_consumer(site):
+        reports = await installed.run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "payload": {"n": None}, "wait": True}),
+                ("schedule", ["a"], {"at": LATER, "wait": True}),
+                ("reschedule", ["a"], {"cron": "@daily", "revision": 2, "wait": True}),
+                ("cancel", ["a"], {"wait": True}),
+                ("schedule", ["b"], {"at": "2030-01-01T00:00:00", "timezone": "Mars/Olympus", "wait": True}),
+                ("schedule", ["c"], {"at": LATER}),
+            )
+        )
+    assert [report.get("outcome") for report in reports[:4]] == ["accepted", "duplicate", "rescheduled", "cancelled"]
+    assert reports[0]["next_run_at"] == LATER
+    assert len(reports[2]["upcoming"]) == 3
+    assert reports[4]["error"] == "Rejected"
+    assert reports[4]["errors"][0].startswith("timezone: 'Mars/Olympus'")
+    assert reports[5] == {"result": None}
+
+
+async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(
+    installed: Installed, site: Site, app: Application, stores: Stores
+) -> None:
+    async with running_consumer(site), running_producer(site):
+        reports = await installed.given(OWNER="yes").run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "payload": "its own", "wait": True}),
+                ("pause", ["a"], {"wait": True}),
+                ("resume", ["a"], {"wait": True}),
+                ("trigger", ["a", "now"], {"wait": True}),
+                ("trigger", ["a", "now"], {"wait": True}),
+                ("trigger", ["a"], {"payload": {"n": 1}, "wait": True}),
+            )
+        )
+        heard = await app.hears(2)
+        [stranger] = await installed.run(*calls(("cancel", ["a"], {"wait": True})))
+    outcomes = [report.get("outcome") for report in reports]
+    assert outcomes == ["accepted", "paused", "resumed", "triggered", "duplicate", "triggered"]
+    assert {json.dumps(event.content["payload"]) for event in heard} == {'"its own"', '{"n": 1}'}
+    if stores.rabbitmq:
+        assert stranger["error"] == "Rejected"
+
+
+async def test_a_payload_arrives_as_it_was_given(installed: Installed, site: Site, database: Any) -> None:
+    payload = {"none": None, "ü": ["\0", 1.5, {"deep": None}]}
+    async with running_consumer(site):
+        await installed.run(*calls(("schedule", ["a"], {"at": LATER, "payload": payload, "wait": True})))
+    stored = await database.fetchrow("select payload::text as payload, webhook from jobs")
+    assert json.loads(stored["payload"]) == payload
+    assert stored["webhook"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"at": LATER, "cron": "@daily"}, "exactly one of"),
+        ({}, "exactly one of"),
+        ({"at": LATER, "pay_load": 1}, "pay_load"),
+        ({"at": LATER, "topic": "two words"}, "topic"),
+        ({"at": LATER, "webhook": "ftp://example.com"}, "webhook"),
+        ({"at": LATER, "payload": float("nan")}, "payload"),
+        ({"every_seconds": 0}, "every_seconds"),
+    ],
+)
+async def test_what_is_wrong_as_it_stands_is_not_sent(
+    installed: Installed, app: Application, fields: dict[str, Any], reason: str
+) -> None:
+    [report] = await installed.run(*calls(("schedule", ["a"], fields)))
+    assert report["error"] == "InvalidCommand"
+    assert reason in report["errors"][0]
+    assert await app.count(app.names.inbox) == 0
+
+
+async def test_a_command_that_no_queue_takes_is_an_error_and_so_is_a_missing_exchange(
+    installed: Installed, site: Site
+) -> None:
+    async with an_application(site, listen_to=None) as app:
+        await app.channel.queue_delete(site.names.inbox)
+    [report] = await installed.run(*calls(("schedule", ["a"], {"at": LATER})))
+    assert report["error"] == "Unroutable"
+    [report] = await installed.given(AMQP_PREFIX="test_0.").run(*calls(("schedule", ["a"], {"at": LATER})))
+    assert report["error"] == "Unroutable"
+
+
+async def test_a_command_to_an_exchange_that_is_not_for_this_user_is_not_allowed(installed: Installed) -> None:
+    [report] = await installed.given(AMQP_PREFIX="other.").run(*calls(("cancel", ["a"], {})))
+    assert report["error"] == "NotAllowed"
+
+
+async def test_without_a_consumer_the_command_is_safe_and_the_verdict_missing(
+    installed: Installed, app: Application
+) -> None:
+    reports = await installed.run(*calls(("schedule", ["a"], {"at": LATER, "wait": True, "timeout": 1.5})))
+    assert reports[0]["error"] == "NoReply"
+    assert await app.count(app.names.inbox) == 1
+
+
+async def test_messages_carry_what_the_contract_asks_for(
+    installed: Installed, app: Application, stores: Stores
+) -> None:
+    await installed.given(OWNER="yes").run(*calls(("schedule", ["a"], {"at": LATER, "topic": "t", "misfire": "skip"})))
+    queue = await app.channel.get_queue(app.names.inbox)
+    message = await queue.get(no_ack=True)
+    assert message is not None
+    assert json.loads(message.body) == {"id": "a", "at": LATER, "topic": "t", "misfire": "skip"}
+    assert (message.type, message.content_type, message.delivery_mode) == ("ScheduleRequest", "application/json", 2)
+    assert message.message_id
+    assert message.timestamp
+    if stores.rabbitmq:
+        assert message.user_id == "my-app"
+
+
+async def test_the_synchronous_client_does_the_same(installed: Installed, site: Site, database: Any) -> None:
+    async with running_consumer(site), installed.running(SCRIPTS / "blocking.py") as program:
+        await asyncio.wait_for(program.process.wait(), 60)
+        assert program.process.returncode == 0, program.output
+        assert program.lines[:4] == ["accepted", "rescheduled", "50", "cancelled"]
+        assert program.lines[4].startswith("refused cron:")
+        assert program.lines[5] == "sent 1 failed worse", "one that fails stops no other"
+
+        async def all_stored() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs") == 72)
+
+        await eventually(all_stored)
+
+
+async def test_commands_survive_a_restart_of_the_broker(
+    installed: Installed, stores: Stores, site: Site, database: Any
+) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to restart")
+    await asyncio.to_thread(stores.rabbitmq.settle)
+    async with running_consumer(site), installed.running(SCRIPTS / "steady.py", "150") as program:
+        await program.says("20 accepted")
+        await asyncio.to_thread(stores.rabbitmq.restart)
+        await program.says("finished", within=90)
+        assert program.process.returncode in {0, None}, program.output
+
+        async def all_stored() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs") == 150)
+
+        await eventually(all_stored)
+
+
+async def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(
+    installed: Installed, stores: Stores, site: Site
+) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to freeze")
+    async with installed.running(SCRIPTS / "frozen.py") as program:
+        await program.says("connected")
+        stores.rabbitmq.pause()
+        try:
+            await program.says("Unconfirmed after", within=30)
+        finally:
+            stores.rabbitmq.resume()
+        await program.says("sent again", within=60)

@@ -1,0 +1,1 @@
+"""The families of the corpus, one small module each."""

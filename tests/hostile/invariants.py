@@ -1,0 +1,58 @@
+"""What must hold for whatever a parser makes of any bytes at all."""
+
+import json
+from itertools import pairwise
+from typing import assert_never
+
+import msgspec
+import orjson
+
+from consumer.commands import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.schedules import Schedule, upcoming
+from delivery.request import host_of
+from shared.instants import FIRST_YEAR, LAST_YEAR
+from shared.recurrence import RuleSpec
+
+
+def check_command(command: Command, body: bytes) -> None:
+    match command:
+        case Refused(errors, job_id):
+            assert 1 <= len(errors) <= 10
+            assert all(0 < len(error) <= 300 and ":" in error for error in errors), errors
+            assert job_id is None or len(job_id) <= 200
+            orjson.dumps(errors)  # they go out in a reply
+        case Cancel() | Pause() | Resume():
+            _check_id(command.id)
+        case Trigger():
+            _check_id(command.id)
+            _check_id(command.trigger_id)
+            _check_payload(command.payload, body)
+        case Schedule():
+            _check_schedule(command, body)
+        case _:
+            assert_never(command)
+
+
+def _check_schedule(schedule: Schedule, body: bytes) -> None:
+    _check_id(schedule.id)
+    assert 0 <= schedule.revision < 2**63
+    assert FIRST_YEAR <= schedule.next_run_at.year <= LAST_YEAR
+    _check_payload(schedule.payload, body)
+    if schedule.webhook is not None:
+        host_of(json.loads(schedule.webhook)["url"])  # what may be scheduled can be called
+    if schedule.rule is not None:
+        assert RuleSpec.from_json(schedule.rule.to_json()) == schedule.rule
+    assert all(earlier < later for earlier, later in pairwise(upcoming(schedule)))
+
+
+def _check_payload(payload: str | None, body: bytes) -> None:
+    if payload is not None:
+        assert payload.encode() in body, "carried byte for byte"
+        orjson.loads(payload)
+        msgspec.json.decode(payload)
+
+
+def _check_id(job_id: str) -> None:
+    assert 1 <= len(job_id) <= 200
+    assert "\0" not in job_id
+    job_id.encode()

@@ -1,0 +1,150 @@
+"""A broker of the simulation: it keeps what it has confirmed and hands out again what was not acknowledged, as RabbitMQ
+does; and it reorders, duplicates, refuses, and loses connections before and after the deed, as it is told.
+"""
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shared.inbox import Received
+from shared.names import Names
+from shared.outgoing import Outgoing, Verdict
+from tests.simulation.ledger import Ledger
+from tests.simulation.worker import Fate, Worker
+
+REPLY_QUEUE = "replies"
+
+
+@dataclass(slots=True)
+class SimBroker:
+    ledger: Ledger
+    names: Names = field(default_factory=Names)
+    is_up: bool = True
+    queues: dict[str, list[Received]] = field(default_factory=dict)
+    _held: dict[int, tuple[str, list[Received]]] = field(default_factory=dict)  # by worker
+    _tags: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.queues = {self.names.inbox: [], self.names.deliveries: []}
+
+    def route(self, message: Outgoing, worker: Worker | None = None) -> None:
+        """Kept from now on, in every queue that is bound."""
+        if message.exchange == self.names.commands:
+            self._put(self.names.inbox, message)
+        elif message.exchange == self.names.events:
+            if worker is not None:
+                self.ledger.event(message, worker)
+            if message.routing_key.startswith("due.webhook."):
+                self._put(self.names.deliveries, message)
+        elif message.exchange == self.names.parking:
+            self.ledger.parked.append(message)
+        elif message.routing_key == REPLY_QUEUE:
+            self.ledger.reply(message)
+
+    def duplicate(self, which: int) -> None:
+        """As a publisher does that was not told of its success: one letter of each queue."""
+        for letters in self.queues.values():
+            if letters:
+                letters.append(letters[which % len(letters)])
+
+    def hand_out(self, worker: Worker, queue: str, picks: Sequence[int]) -> list[Received]:
+        """In whatever order."""
+        letters = self.queues[queue]
+        taken = [letters.pop(pick % len(letters)) for pick in picks if letters]
+        self._held[worker.number] = (queue, taken)
+        return taken
+
+    def take_back(self, worker: Worker) -> None:
+        queue, letters = self._held.pop(worker.number, ("", []))
+        if letters:
+            self.queues[queue][:0] = letters
+
+    def acknowledged(self, worker: Worker) -> None:
+        self._held.pop(worker.number, None)
+
+    def _put(self, queue: str, message: Outgoing) -> None:
+        self.queues[queue].append(
+            Received(
+                tag=next(self._tags),
+                body=message.body,
+                exchange=message.exchange,
+                routing_key=message.routing_key,
+                type=message.type,
+                content_type=message.content_type,
+                content_encoding=None,
+                priority=None,
+                message_id=None,
+                app_id=None,
+                correlation_id=message.correlation_id,
+                reply_to=message.reply_to,
+                timestamp=message.timestamp,
+                headers=message.headers,
+                unreadable=None,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SimPublisher:
+    """Stands where the services expect their Publisher."""
+
+    broker: SimBroker
+    worker: Worker
+
+    async def publish(self, messages: Sequence[Outgoing], timeout: float) -> list[Verdict]:
+        del timeout
+        if not messages:
+            return []
+        fate = await self.worker.stop_before(f"publish {messages[0].routing_key}")
+        verdicts = [_verdict(fate, index) for index in range(len(messages))]
+        for message, verdict in zip(messages, verdicts, strict=True):
+            if verdict is Verdict.CONFIRMED or fate is Fate.LOST_AFTER:
+                self.broker.route(message, self.worker)
+            elif message.routing_key == REPLY_QUEUE:
+                self.broker.ledger.unheard.add(json.loads(message.body)["id"])
+        if fate in {Fate.LOST_AFTER, Fate.MIXED}:
+            self.broker.ledger.in_doubt(self.worker)
+        return verdicts
+
+    async def mend(self) -> None:
+        pass
+
+
+def _verdict(fate: Fate, index: int) -> Verdict:
+    match fate:
+        case Fate.REFUSED:
+            return Verdict.NACKED
+        case Fate.MIXED:
+            return (Verdict.CONFIRMED, Verdict.NACKED, Verdict.CONFIRMED, Verdict.UNKNOWN)[index % 4]
+        case Fate.LOST_BEFORE | Fate.LOST_AFTER:
+            return Verdict.UNKNOWN
+        case _:
+            return Verdict.CONFIRMED
+
+
+@dataclass(slots=True)
+class SimInbox:
+    """Stands where the services expect their Inbox."""
+
+    broker: SimBroker
+    worker: Worker
+    is_lost: bool = False
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
+
+    async def acknowledge(self, batch: list[Received]) -> None:
+        del batch
+        fate = await self.worker.stop_before("acknowledge")
+        if fate is Fate.LOST_BEFORE:
+            self.lose()
+            raise ConnectionError("the channel was lost")
+        self.broker.acknowledged(self.worker)
+        if fate is Fate.LOST_AFTER:
+            self.lose()
+            raise ConnectionError("the channel was lost")
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self.broker.take_back(self.worker)

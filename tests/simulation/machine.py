@@ -1,0 +1,207 @@
+"""The state machine: an application, a clock, a broker, and four workers that do any service's work. Hypothesis chooses
+who goes on, how far, and what becomes of each thing they do; after every step the ledger looks for a promise that was
+broken, and at the end, when the faults are over, everything must come to rest within a bounded time.
+"""
+
+import json
+from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from producer.store import BACKLOG, FRESH, REFUSED
+from shared.instants import format_instant
+from shared.names import CANCEL_KEY, REQUEST_KEY
+from shared.outgoing import Outgoing
+from tests.simulation.broker import REPLY_QUEUE, SimBroker
+from tests.simulation.ledger import Asked, Broken, Ledger
+from tests.simulation.reckoning import reckon
+from tests.simulation.script import WELL, Script, script
+from tests.simulation.steps import Steps
+from tests.simulation.town import Town
+from tests.simulation.work import Work, is_at_rest, what_there_is_to_do
+from tests.simulation.worker import Fate, Worker
+
+WORKERS = 4
+# Revisions are told apart by it: no two requests for one job can have an occurrence in common.
+GRID_SECONDS = 20
+# More than any pause, lease or rule of the simulation takes.
+AN_AGE_SECONDS = 400
+ROUNDS_TO_REST = 20
+
+# A row that another producer holds is that one's business.
+NEVER_WAIT = {Work.FIRE_FRESH.value, Work.FIRE_BACKLOG.value, Work.FIRE_REFUSED.value}
+LANES = {Work.FIRE_FRESH: FRESH, Work.FIRE_BACKLOG: BACKLOG, Work.FIRE_REFUSED: REFUSED}
+JOBS = st.sampled_from(["tea", "coffee", "bread", "butter", "jam", "honey", "milk", "sugar", "salt", "egg"])
+NUMBERS = st.integers(0, WORKERS - 1)
+SCRIPTS = st.integers(0, 2**16).map(script)
+
+
+class Duebell(RuleBasedStateMachine):
+    town: ClassVar[Town]
+
+    @classmethod
+    def in_town(cls, town: Town) -> "type[Duebell]":
+        return type(cls.__name__, (cls,), {"town": town})
+
+    def __init__(self) -> None:
+        super().__init__()
+        town = self.town
+        self.ledger = Ledger(town)
+        self.broker = SimBroker(self.ledger)
+        self.steps = Steps(self.broker, self.ledger)
+        self.workers = [Worker(number, town) for number in range(WORKERS)]
+        self.active: set[int] = set()  # who may have done something since the ledger last looked
+        self.broken = False
+        self._run(town.begin_anew())
+
+    @initialize(webhook=st.booleans())
+    def begin_in_the_middle(self, webhook: bool) -> None:
+        """Some jobs are due already: a history that has to get there first has little room left for trouble."""
+        for job in ("bread", "butter", "jam"):
+            self.ask(job, -1, recurring=job == "jam", webhook=webhook)
+        self._run(self._work(self.workers[0], WELL))
+
+    @rule(job=JOBS, grid=st.integers(-3, 2), recurring=st.booleans(), webhook=st.booleans())
+    def ask(self, job: str, grid: int, recurring: bool, webhook: bool) -> None:
+        revision = 1 + sum(asked.id == job for asked in self.ledger.asked)
+        first = self.town.now + timedelta(seconds=GRID_SECONDS * grid + revision % GRID_SECONDS)
+        content: dict[str, Any] = {"id": job, "revision": revision}
+        if recurring:
+            content |= {"rrule": "FREQ=MINUTELY;COUNT=3", "start_at": format_instant(first)}
+        else:
+            content |= {"at": format_instant(first)}
+        if webhook:
+            content |= {"webhook": {"url": "https://example.com/hook", "timeout_seconds": 10, "max_retries": 2}}
+        occurrences = tuple(first + timedelta(minutes=number) for number in range(3 if recurring else 1))
+        self.ledger.asked.append(Asked(job, revision, occurrences))
+        self._publish(REQUEST_KEY, content)
+
+    @rule(grids=st.integers(1, 6))
+    def pass_time(self, grids: int) -> None:
+        self._run(self.town.pass_time(GRID_SECONDS * grids))
+
+    @rule(number=NUMBERS, script=SCRIPTS)
+    def work(self, number: int, script: Script) -> None:
+        self._run(self._work(self.workers[number], script))
+
+    @rule(scripts=st.tuples(*[SCRIPTS] * WORKERS), grids=st.integers(0, 3))
+    def bustle(self, scripts: tuple[Script, ...], grids: int) -> None:
+        for number in range(WORKERS):
+            self.work(number, scripts[number])
+        self.pass_time(grids)
+
+    @rule(what=st.sampled_from(["cancel", "duplicate", "cut", "cut"]), job=JOBS, number=NUMBERS)
+    def suffer(self, what: str, job: str, number: int) -> None:
+        worker = self.workers[number]
+        match what:
+            case "cancel":
+                self.ledger.cancels.add(job)
+                self._publish(CANCEL_KEY, {"id": job})
+            case "duplicate":
+                self.broker.duplicate(number)
+            case _ if worker.connection is not None and not worker.is_idle:
+                # The database forgets about a worker, which does not know it yet.
+                self._run(self._cut(worker))
+
+    @invariant()
+    def no_promise_is_broken(self) -> None:
+        if not self.broken and self.active:
+            self._run(self._look())
+
+    def teardown(self) -> None:
+        try:
+            if not self.broken:
+                self._run(self._come_to_rest())
+        finally:
+            self._run(self._clear_away())
+
+    async def _work(self, worker: Worker, script: Script) -> None:
+        """Step after step, as far as there are fates. A worker that is busy goes on with what it does first."""
+        fates = script.fates
+        for what in script.whats:
+            if worker.is_idle and (choice := what_there_is_to_do(self.broker, self.ledger)) and fates:
+                self._begin(worker, choice[what % len(choice)], script.picks)
+            fates = await self._go_on(worker, fates)
+
+    def _begin(self, worker: Worker, work: Work, picks: Sequence[int]) -> None:
+        self.ledger.begins(worker)
+        worker.begin(work.value, lambda: self._coroutine(worker, work, picks))
+
+    async def _go_on(self, worker: Worker, fates: Sequence[Fate]) -> Sequence[Fate]:
+        """Returns the fates that are left over."""
+        if worker.is_idle:
+            return fates
+        self.active.add(worker.number)
+        left = await worker.drive(fates)
+        if worker.dead:
+            self.ledger.in_doubt(worker)
+            self.broker.take_back(worker)
+        ended = "dead" if worker.dead else "done" if worker.is_idle else f"stands before: {worker.at}"
+        note(f"worker {worker.number}, {worker.work}: {ended}")
+        await self._look()
+        return left
+
+    def _coroutine(self, worker: Worker, work: Work, picks: Sequence[int]) -> Coroutine[Any, Any, None]:
+        match work:
+            case Work.CONSUME:
+                return self.steps.consume(worker, self.broker.hand_out(worker, self.broker.names.inbox, picks))
+            case Work.TAKE_IN:
+                return self.steps.take_in(worker, self.broker.hand_out(worker, self.broker.names.deliveries, picks))
+            case Work.DISPATCH:
+                return self.steps.dispatch(worker)
+            case Work.ANNOUNCE:
+                return self.steps.announce(worker)
+            case _:
+                return self.steps.produce(worker, LANES[work])
+
+    async def _cut(self, worker: Worker) -> None:
+        self.active.add(worker.number)
+        await worker.lose_connection()
+        self.ledger.in_doubt(worker)
+
+    async def _look(self) -> None:
+        for worker in self.workers:
+            # Whoever waited for a lock may have been let in by what has just happened.
+            if not await worker.settle() and not worker.is_idle and worker.work in NEVER_WAIT:
+                self.ledger.violations.append(f"a producer waits for another at: {worker.at}")
+        await self.ledger.look(self.active)
+        self.active = {worker.number for worker in self.workers if worker.waits}
+
+    async def _come_to_rest(self) -> None:
+        """No more faults: whoever is under way finishes, and then one worker does all there is to do."""
+        for _ in range(WORKERS):
+            for worker in self.workers:
+                await self._go_on(worker, WELL.fates)
+        await self._look()
+        if not all(worker.is_idle for worker in self.workers):
+            raise Broken(f"they wait for one another for ever: {[worker.at for worker in self.workers]}")
+        for _ in range(ROUNDS_TO_REST):
+            await self.town.pass_time(AN_AGE_SECONDS)
+            for work in Work:
+                if work in what_there_is_to_do(self.broker, self.ledger):
+                    self._begin(self.workers[0], work, WELL.picks)
+                    await self._go_on(self.workers[0], WELL.fates)
+            if is_at_rest(self.broker, self.ledger):
+                return reckon(self.ledger)
+        raise Broken("there is still work, long after the last fault")
+
+    async def _clear_away(self) -> None:
+        for worker in self.workers:
+            await worker.crash()
+            if worker.connection is not None:
+                self.town.spare.append(worker.connection)
+
+    def _publish(self, key: str, content: dict[str, Any]) -> None:
+        self.broker.route(Outgoing(self.broker.names.commands, key, json.dumps(content).encode(), reply_to=REPLY_QUEUE))
+
+    def _run(self, doing: Coroutine[Any, Any, object]) -> None:
+        """A history that broke a promise is over: there is no use in going on with it."""
+        try:
+            self.town.runner.run(doing)
+        except BaseException:
+            self.broken = True
+            raise

@@ -1,0 +1,87 @@
+"""Mistakes that somebody could make in the services, one at a time: the simulation must find each of them, or its
+silence about the real code would mean nothing.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import consumer.store
+from producer.settling import Settled, Shot, settle_all
+from shared import batches
+from shared.outgoing import Verdict
+from tests.simulation import machine
+
+Patch = pytest.MonkeyPatch
+
+
+def _without(monkeypatch: Patch, module: Any, statement: str, text: str, instead: str = "") -> None:
+    sql = getattr(module, statement)
+    assert text in sql, f"{statement} no longer says {text!r}"
+    monkeypatch.setattr(module, statement, sql.replace(text, instead))
+
+
+def _claims(monkeypatch: Patch, text: str, instead: str) -> None:
+    for work, lane in machine.LANES.items():
+        assert text in lane.claim_sql, f"{lane.name} no longer says {text!r}"
+        monkeypatch.setitem(machine.LANES, work, replace(lane, claim_sql=lane.claim_sql.replace(text, instead)))
+
+
+def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
+    handle = batches._handle
+
+    async def hasty(batch: Any, handler: Any, inbox: Any, stop: Any) -> None:
+        with suppress(ConnectionError):
+            await inbox.acknowledge(batch)
+            await handle(batch, handler, inbox, stop)
+
+    monkeypatch.setattr(batches, "_handle", hasty)
+
+
+def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
+    numbers = itertools.count()
+
+    def fresh(job_id: str, due_at: datetime, topic: str, _: str | None = None) -> str:
+        return f"event-{job_id}-{due_at:%H%M%S}-{topic}-{next(numbers)}"
+
+    monkeypatch.setattr("producer.events.idempotency_key", fresh)
+
+
+def claim_without_locking(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, "for no key update skip locked", "")
+
+
+def wait_for_rows_that_others_hold(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, " skip locked", "")
+
+
+def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
+    _claims(monkeypatch, "coalesce($1::timestamptz, now())", "coalesce($1::timestamptz, now() + interval '1 minute')")
+
+
+def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
+    def trusting(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
+        return settle_all(shots, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
+
+    monkeypatch.setattr("producer.firing.settle_all", trusting)
+
+
+def let_the_latest_request_win(monkeypatch: Patch) -> None:
+    _without(monkeypatch, consumer.store, "APPLY_CHANGES", "excluded.revision > jobs.revision", "true")
+
+
+# Each with what the ledger says about it.
+MISTAKES: dict[Callable[[Patch], None], str] = {
+    acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
+    make_a_new_key_for_every_publish: "two keys",
+    claim_without_locking: "rang 2 times|a producer waits for another",
+    wait_for_rows_that_others_hold: "a producer waits for another",
+    claim_a_minute_too_soon: "rang early",
+    take_silence_for_a_confirm: "never rang",
+    let_the_latest_request_win: "went back to revision|was lost|rang 2 times",
+}

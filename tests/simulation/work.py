@@ -1,0 +1,51 @@
+"""What a service could do at this moment: steps that would find nothing to do are not worth a place in a history."""
+
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from producer.store import FRESH_SECONDS
+from tests.simulation.broker import SimBroker
+from tests.simulation.ledger import FINAL, Ledger
+
+
+class Work(Enum):
+    CONSUME = "consume"
+    FIRE_FRESH = "fire what is fresh"
+    FIRE_BACKLOG = "fire the backlog"
+    FIRE_REFUSED = "fire what was refused"
+    TAKE_IN = "take in due events"
+    DISPATCH = "dispatch"
+    ANNOUNCE = "announce"
+
+
+def what_there_is_to_do(broker: SimBroker, ledger: Ledger) -> list[Work]:
+    now = ledger.town.now
+    there_is = {
+        Work.CONSUME: bool(broker.queues[broker.names.inbox]),
+        Work.TAKE_IN: bool(broker.queues[broker.names.deliveries]),
+        Work.DISPATCH: any(_is_due(row["next_attempt_at"], ledger) for row in ledger.deliveries.values()),
+        Work.ANNOUNCE: any(row["unannounced"] for row in ledger.deliveries.values()),
+    }
+    pending = [row for row in ledger.jobs.values() if row["status"] == "pending"]
+    due = [row["next_run_at"] for row in pending if row["retry_at"] is None and _is_due(row["next_run_at"], ledger)]
+    fresh_since = now - timedelta(seconds=FRESH_SECONDS)
+    there_is |= {
+        Work.FIRE_FRESH: any(at > fresh_since for at in due),
+        Work.FIRE_BACKLOG: any(at <= fresh_since for at in due),
+        Work.FIRE_REFUSED: any(_is_due(row["retry_at"], ledger) for row in pending),
+    }
+    return [work for work in reversed(Work) if there_is[work]]  # the later a stage, the rarer
+
+
+def is_at_rest(broker: SimBroker, ledger: Ledger) -> bool:
+    rows = [*ledger.jobs.values(), *ledger.deliveries.values()]
+    return (
+        not any(broker.queues.values())
+        and all(row["status"] in FINAL for row in rows)
+        and not any(row["unannounced"] for row in ledger.deliveries.values())
+    )
+
+
+def _is_due(at: Any, ledger: Ledger) -> bool:
+    return at is not None and at <= ledger.town.now

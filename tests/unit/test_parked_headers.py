@@ -1,0 +1,57 @@
+"""What the decoder can read, the parked copy can hold, or does without: nothing is raised after the commit."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pamqp.commands import Basic
+
+from shared.inbox import Received
+from shared.parking import parked_copy
+from tests.hostile.case import Case
+from tests.hostile.reading import received
+from tests.hostile.wire import entry, long, nested_lists, nested_tables, table, well_behaved
+from tests.unit.recurrence.rules_at_random import repeatable
+
+VALUES = st.one_of(
+    st.tuples(st.sampled_from("tbBsuIilLfdDSATFVxZ"), st.binary(max_size=12)).map(lambda v: v[0].encode() + v[1]),
+    st.binary(max_size=20).map(lambda value: b"S" + long(value)),
+    st.binary(max_size=20).map(lambda value: b"A" + long(value)),
+)
+ENTRIES = st.tuples(st.binary(max_size=10), VALUES).map(lambda both: entry(*both))
+
+
+def assert_it_can_be_parked(headers: bytes) -> None:
+    message = received(Case("x", b"{", "body", properties=well_behaved(headers=headers)))
+    deep_in_a_program(lambda: write_parked_copy(message), frames=80)
+
+
+def write_parked_copy(message: Received) -> None:
+    copy = parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer")
+    Basic.Properties(headers=copy.headers, timestamp=copy.timestamp, message_type=copy.type).marshal()
+
+
+def deep_in_a_program(action: Callable[[], None], frames: int) -> None:
+    """Messages are read at the edge of a program and parked deep inside, where there is less stack left."""
+    return deep_in_a_program(action, frames - 1) if frames else action()
+
+
+@repeatable
+@given(st.lists(ENTRIES, max_size=4))
+def test_any_headers_can_be_parked(entries: list[bytes]) -> None:
+    assert_it_can_be_parked(table(*entries))
+
+
+@pytest.mark.parametrize("depth", [1, 31, 32, 33, 100, 300, 400, 420, 440, 450, 460, 470, 480, 490, 1000])
+def test_headers_of_any_depth_can_be_parked(depth: int) -> None:
+    assert_it_can_be_parked(table(entry(b"a", nested_lists(depth))))
+    assert_it_can_be_parked(table(entry(b"a", nested_tables(depth))))
+
+
+@given(st.binary(min_size=0, max_size=255))
+def test_any_routing_key_arrives_and_can_be_written_again(key: bytes) -> None:
+    message = received(Case("x", b"{", "body", key=key.decode(errors="surrogateescape")))
+    assert len(message.routing_key.encode()) <= 255
+    if key.isascii():
+        assert message.routing_key == key.decode()
