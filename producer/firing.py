@@ -87,7 +87,7 @@ class Firer:
                 reached(Point.PRODUCER_SETTLED)
             self.lane_metrics.transaction.observe(time.monotonic() - began)
         reached(Point.PRODUCER_COMMITTED)
-        report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
+        await report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
         await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))
 
