@@ -25,7 +25,7 @@ class Goal:
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
     def __str__(self) -> str:
-        return f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:g}"
+        return f"≥ {self.at_least:.2g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,17 +33,21 @@ def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: AN
         if figure.beside:
             panel.barh(place - 0.25, figure.beside.value, height=0.26, color=THEIRS)
             place_of_text = (figure.beside.value, place - 0.25)
-            text = f"{figure.beside.what}: {figure.beside.value:,.4g}"
+            text = f"{figure.beside.what}: {_number(figure.beside.value)}"
             panel.annotate(text, place_of_text, (4, 0), **BY_THE_BAR, color="#475569", fontsize=8)
     panel.set_yticks(range(len(figures)), [figure.what for figure in reversed(figures)])
     panel.set_xlabel(unit)
-    panel.margins(x=0.35)
+    panel.margins(x=0.5)
     panel.set_xlim(left=0)
 
 
 def _text(figure: Figure) -> str:
-    value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
+    value = _number(figure.value)
     return f"{value}  (ratio {figure.ratio:.2f})" if figure.ratio is not None else value
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
@@ -68,7 +72,7 @@ def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
 
 def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
     """How far each figure that has a goal is beyond it: 1 is the goal, to the right is better."""
-    judged = [figure for figure in figures if figure.goal]
+    judged = [figure for figure in figures if figure.goal and figure.goal.at_most != 0]
     canvas = Canvas(figsize=(9, 1.0 + 0.3 * len(judged)), layout="constrained")
     panel = canvas.subplots()
     for place, figure in enumerate(reversed(judged)):

@@ -5,9 +5,10 @@ by one process. Each is tuned as well as its documentation tells; the jobs are i
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from statistics import median
 
 from bench import child
-from bench.figures import Beside, Cost, Figure, Goal
+from bench.figures import Beside, Cost, Figure, Goal, middle
 from bench.firing import fire
 from bench.peers.installing import DIRECTORY, PYTHON, CannotInstall, install_node_peers, install_python_peers
 from bench.plan import Plan
@@ -19,8 +20,7 @@ BY_NODE = ("pg_boss", "graphile_worker")
 
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
-    ours, cost = await fire(rig, plan.peer_jobs)
-    yield Figure("Duebell", ours, "jobs/s", cost=cost)
+    takes = [await fire(rig, plan.peer_jobs)]
     for peers, install in ((BY_PYTHON, install_python_peers), (BY_NODE, install_node_peers)):
         try:
             await install()
@@ -28,9 +28,13 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
             raise child.ChildFailed(f"{', '.join(peers)} cannot be installed: {error}") from error
         for name in peers:
             result = await _measure(rig, name, plan.peer_jobs)
+            # Ours again beside each of them: the machine may have changed its mind since.
+            takes.append(await fire(rig, plan.peer_jobs))
+            ours = (takes[-2][0] + takes[-1][0]) / 2
             spent = Cost(result.cpu_ms_per_1000, result.resident_mb)
             peer = name.replace("_", "-")
             yield Figure(peer, result.per_second, "jobs/s", Beside("Duebell", ours), Goal(at_most=1), spent)
+    yield Figure("Duebell", median(rate for rate, _ in takes), "jobs/s", cost=middle([cost for _, cost in takes]))
 
 
 async def _measure(rig: Rig, name: str, count: int) -> child.Result:

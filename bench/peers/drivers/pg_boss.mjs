@@ -1,4 +1,5 @@
-// pg-boss: batches of 1,000, all of a batch published at once.
+// pg-boss: batches of 1,000, all of a batch published at once. A worker waits half a second between two batches, the
+// least that it allows, so there are as many workers as there are batches: none of them waits.
 
 import { load, publisher, stopwatch } from "./publishing.mjs";
 
@@ -17,11 +18,14 @@ let remaining = given.count;
 let finished;
 const all = new Promise((resolve) => (finished = resolve));
 const done = stopwatch(given.count);
-await boss.work("ring", { batchSize: 1000, pollingIntervalSeconds: 0.5 }, async (jobs) => {
+const ring = async (jobs) => {
   await Promise.all(jobs.map(publish));
   remaining -= jobs.length;
   if (remaining === 0) finished();
-});
+};
+for (let start = 0; start < given.count; start += 1000) {
+  await boss.work("ring", { batchSize: 1000, pollingIntervalSeconds: 0.5 }, ring);
+}
 await all;
 done();
 await boss.stop({ graceful: false, wait: false });
