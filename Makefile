@@ -7,7 +7,7 @@ UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
 CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo birthdays up test fuzz chaos lint types dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up test bench fuzz chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -39,6 +39,9 @@ fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECON
 	@for target in commands rules; do \
 		echo "== fuzzing $$target"; $(RUN) -m tests.fuzz.$$target -max_total_time=$(or $(SECONDS),60) || exit 1; \
 	done
+
+bench: setup ## how fast it is, beside its ceilings (ONLY=firing to choose, PEERS=1, FULL=1)
+	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(if $(PEERS),--peers) $(ARGS)
 
 chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
 	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \

@@ -1,24 +1,23 @@
-"""How many webhook calls a client makes in a second: `python -m bench.http_clients [seconds]`.
+"""How many webhook calls a client makes in a second.
 
 The same POST against the same receiver on loopback (a process of its own), by httpx with its own pool, by httpx on
 aiohttp's connections, by this project's caller (which adds the guard, the deadline and the reading of the answer), and
-by aiohttp alone. Prints calls per second and the ratio to the last, the ceiling. The machine's speed cancels out of the
-ratios; the absolute figures are worth little elsewhere.
+by aiohttp alone, the ceiling.
 """
 
 import asyncio
-import multiprocessing
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from multiprocessing.connection import Connection
 
 import aiohttp
 import httpx
-from aiohttp import web
 from httpx_aiohttp import AiohttpTransport
 
+from bench.figures import Beside, Figure
+from bench.plan import Plan
+from bench.receiving import a_receiver
+from bench.rig import Rig
 from delivery.addresses import AddressRules, parse_networks
 from delivery.calling import Caller
 from delivery.outcomes import Answered
@@ -29,25 +28,6 @@ HEADERS = {"Content-Type": "application/json", "X-Idempotency-Key": "event-bench
 CONNECTIONS = (16, 64)
 
 Call = Callable[[], Awaitable[None]]
-
-
-def receive(port: Connection) -> None:
-    """The receiver's process: says which port it has, and answers until it is ended."""
-
-    async def answer(request: web.Request) -> web.Response:
-        await request.read()
-        return web.Response(text="ok")
-
-    async def serve() -> None:
-        app = web.Application()
-        app.router.add_post("/", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        port.send(runner.addresses[0][1])
-        await asyncio.Event().wait()
-
-    asyncio.run(serve())
 
 
 @asynccontextmanager
@@ -99,6 +79,8 @@ CLIENTS = {
     "delivery's caller": our_caller,
     "aiohttp alone": aiohttp_alone,
 }
+# The one that delivery uses.
+CHOSEN = aiohttp_alone
 
 
 async def measure(call: Call, connections: int, seconds: float) -> float:
@@ -118,29 +100,13 @@ async def measure(call: Call, connections: int, seconds: float) -> float:
     return made / (time.perf_counter() - started)
 
 
-async def run(port: int, seconds: float) -> None:
-    for connections in CONNECTIONS:
-        rates = {}
-        for name, client in CLIENTS.items():
-            async with client(f"http://127.0.0.1:{port}/", connections) as call:
-                rates[name] = await measure(call, connections, seconds)
-        ceiling = rates["aiohttp alone"]
-        sys.stdout.write(f"{connections} connections\n")
-        for name, rate in rates.items():
-            sys.stdout.write(f"  {name:22} {rate:8.0f} calls/s  {rate / ceiling:5.2f} of the ceiling\n")
-
-
-def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-    ours, theirs = multiprocessing.Pipe()
-    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(theirs,), daemon=True)
-    receiver.start()
-    try:
-        asyncio.run(run(ours.recv(), seconds))
-    finally:
-        receiver.terminate()
-        receiver.join(10)
-
-
-if __name__ == "__main__":
-    main()
+async def run(_: Rig, plan: Plan) -> AsyncIterator[Figure]:
+    async with a_receiver() as url:
+        for connections in CONNECTIONS:
+            rates = {}
+            for name, client in CLIENTS.items():
+                async with client(url, connections) as call:
+                    rates[name] = await measure(call, connections, plan.seconds)
+            beside = Beside("aiohttp alone", rates.pop("aiohttp alone"))
+            for name, rate in rates.items():
+                yield Figure(f"{name}, {connections} connections", rate, "calls/s", beside)

@@ -2,7 +2,7 @@
 caller says what time it is.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -47,8 +47,7 @@ _TYPE_OF_KEY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RawCommand:
+class RawCommand(msgspec.Struct, frozen=True):
     body: bytes
     type: str | None
     routing_key: str
@@ -119,8 +118,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
             given = payload if content.get("payload") is not None else None
             return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id)
         request = _validated(ScheduleRequest, content)
-        schedule = resolve(request, payload, _made_at(raw, now) if request.starts_when_made else now)
-        return replace(schedule, traceparent=raw.traceparent, user=raw.user_id)
+        made_at = _made_at(raw, now) if request.starts_when_made else now
+        return resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
     except Refusal as refusal:
         return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
 

@@ -6,9 +6,10 @@ commands for one id are one user's: consumer.steps sees to it.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
+
+import msgspec
 
 from consumer.commands import Cancel
 from consumer.ownership import NOT_YOURS, may_command
@@ -17,8 +18,7 @@ from shared.job_states import JobStatus
 from shared.messages import Outcome
 
 
-@dataclass(slots=True)
-class Change:
+class Change(msgspec.Struct):
     """What a batch asks of one job, on behalf of one user: the best request, and whether it is cancelled."""
 
     id: str
@@ -27,8 +27,7 @@ class Change:
     cancelled_by: int | None = None  # position in the batch of the first cancel
 
 
-@dataclass(frozen=True, slots=True)
-class StoredJob:
+class StoredJob(msgspec.Struct, frozen=True):
     """A job as it stands after the batch."""
 
     status: JobStatus
@@ -39,8 +38,7 @@ class StoredJob:
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     id: str | None
     outcome: Outcome
     next_run_at: datetime | None = None

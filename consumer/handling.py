@@ -2,6 +2,7 @@
 whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -147,12 +148,14 @@ class BatchHandler:
 
     def _observe(self, messages: Sequence[Received], answers: Sequence[Answer]) -> None:
         self.metrics.batch_size.observe(len(answers))
+        # Counted first, then told: a counter is a lock and a few calls, and a batch has few outcomes.
+        for (outcome, changed), count in Counter((given.outcome, given.changed) for given in answers).items():
+            self.metrics.commands[outcome].inc(count)
+            if changed and outcome is Outcome.ACCEPTED:
+                self.metrics.queued.inc(count)
+            if changed and outcome is Outcome.CANCELLED:
+                self.metrics.cancelled.inc(count)
         for message, given in zip(messages, answers, strict=True):
-            self.metrics.commands[given.outcome].inc()
-            if given.changed and given.outcome is Outcome.ACCEPTED:
-                self.metrics.queued.inc()
-            if given.changed and given.outcome is Outcome.CANCELLED:
-                self.metrics.cancelled.inc()
             if given.parked:
                 self.metrics.parked(given.errors[0]).inc()
             if given.outcome is Outcome.REJECTED:

@@ -1,7 +1,8 @@
 """Claims what is due and has room, calls, and hands the outcome to the recorder. The heart of the delivery service.
 
-A row is claimed only when there is a slot for it, in all and at its host; the slot is free again when the outcome is
-written. So a host that hangs keeps its own few slots and nothing else, and memory follows the slots, not the backlog.
+A row is claimed only when there is a slot for it, in all and at its host. The host's is free again when the call is
+over, the one in all when the outcome is written. So a host that hangs keeps its own few slots and nothing else, no call
+waits while outcomes are written, and memory follows the slots, not the backlog.
 No transaction is open while somebody is called: the row is ours by its lease alone.
 """
 
@@ -20,14 +21,13 @@ from delivery.outcomes import (
     Attempt,
     CallError,
     CallResult,
-    Retry,
     RetryPolicy,
     Unanswered,
     decide,
     host_is_well,
     result_label,
 )
-from delivery.recorded import given_back, recorded
+from delivery.recorded import Recorded, given_back, recorded
 from delivery.recording import Recorder
 from delivery.request import Delivery, prepare
 from delivery.signing import Secrets
@@ -155,15 +155,25 @@ class Dispatcher:
 
     async def _deliver(self, delivery: Delivery, claimed: float) -> None:
         try:
-            await self._attempt(delivery, claimed)
+            try:
+                row = await self._attempt(delivery, claimed)
+            finally:
+                # Somebody may have found no room because of this one; a claim under way has counted its room already.
+                if self._claiming or not self.hosts.room_of(delivery.host, time.monotonic()):
+                    self.bell.ring()
+                self.hosts.hang_up(delivery.host)
+            if row is not None:
+                await asyncio.shield(self.recorder.submit(row))
+                if row.pause is not None and row.pause.total_seconds() < POLL_SECONDS:
+                    self.bell.ring()
         finally:
-            # Somebody may have found no room because of this one; a claim under way has counted its room already.
-            if self._claiming or not self.hosts.free or not self.hosts.room_of(delivery.host, time.monotonic()):
+            if self._claiming or not self.hosts.free:
                 self.bell.ring()
-            self.hosts.release(delivery.host)
+            self.hosts.write_off()
             self._show()
 
-    async def _attempt(self, delivery: Delivery, claimed: float) -> None:
+    async def _attempt(self, delivery: Delivery, claimed: float) -> Recorded | None:
+        """What is to be written about it; None if its lease is no longer ours to use."""
         started = time.monotonic()
         if started - claimed > self.lease_margin:
             # The process stood still for so long that the lease may end during the call: somebody else's turn.
@@ -175,7 +185,7 @@ class Dispatcher:
                 dropped="before the call",
                 **trace_headers(delivery.traceparent),
             )
-            return
+            return None
         started_at = delivery.claimed_at + timedelta(seconds=started - claimed)
         try:
             result = await self._call(delivery, started_at)
@@ -189,12 +199,9 @@ class Dispatcher:
             delivery.retry_count, delivery.max_retries, started_at + timedelta(seconds=ended - started), self.chance()
         )
         outcome = decide(result, attempt, self.retry_policy)
-        self.metrics.attempts.labels(result_label(result)).inc()
+        self.metrics.attempts(result_label(result)).inc()
         self.metrics.seconds.observe(ended - started)
-        row = recorded(delivery, result, outcome, started_at, timedelta(seconds=ended - started))
-        await asyncio.shield(self.recorder.submit(row))
-        if isinstance(outcome, Retry) and outcome.after.total_seconds() < POLL_SECONDS:
-            self.bell.ring()
+        return recorded(delivery, result, outcome, started_at, timedelta(seconds=ended - started))
 
     async def _call(self, delivery: Delivery, now: datetime) -> CallResult:
         try:

@@ -61,10 +61,19 @@ class Hosts:
         self._total += 1
 
     def release(self, host: str) -> None:
-        self._total -= 1
+        """As if it had never been taken."""
+        self.hang_up(host)
+        self.write_off()
+
+    def hang_up(self, host: str) -> None:
+        """The call is over: its host has room for another one. It counts in all until it is written off."""
         self._in_flight[host] -= 1
         if not self._in_flight[host]:
             del self._in_flight[host]
+
+    def write_off(self) -> None:
+        """Its outcome is written, or known to be void."""
+        self._total -= 1
 
     def report(self, host: str, *, well: bool, now: float) -> BreakerChange | None:
         before = self._breakers.get(host)

@@ -16,10 +16,14 @@ class Metrics:
         self.split_batches = Counter(
             "delivery_batches_split", "Batches that failed and were tried one by one", registry=registry
         )
-        self.finished = Counter("deliveries", "Deliveries that ended, by outcome", ["outcome"], registry=registry)
-        self.attempts = Counter(
+        finished = Counter("deliveries", "Deliveries that ended, by outcome", ["outcome"], registry=registry)
+        # Each label looked up once: there is an outcome for every call.
+        self.completed, self.failed = finished.labels("completed"), finished.labels("failed")
+        self._attempts = Counter(
             "delivery_attempts", "Calls that ended, by class of status or error", ["result"], registry=registry
         )
+        usual_results = ("2xx", "3xx", "4xx", "5xx", *CallError)
+        self._usual_attempts = {result: self._attempts.labels(result) for result in usual_results}
         self.retries = Counter("delivery_retries", "Attempts that are to be repeated", registry=registry)
         self.late = Counter("deliveries_late", "Delivered more than a minute late", registry=registry)
         self.leases_lost = Counter(
@@ -57,12 +61,11 @@ class Metrics:
         )
         self._show_zeros()
 
+    def attempts(self, result: str) -> Counter:
+        return self._usual_attempts.get(result) or self._attempts.labels(result)
+
     def _show_zeros(self) -> None:
         """A series that only appears with its first event has no rate at the moment that matters most."""
-        for outcome in ("completed", "failed"):
-            self.finished.labels(outcome)
-        for result in ("2xx", "3xx", "4xx", "5xx", *CallError):
-            self.attempts.labels(result)
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
         for verdict in Verdict:

@@ -4,6 +4,7 @@ database that is down.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Pool, describe
 from shared.fault_points import Point, reached
 from shared.lateness import Stage
-from shared.logs import get_log
+from shared.logs import Log, get_log
 from shared.pulse import resting
 from shared.tracing import trace_headers
 
@@ -82,9 +83,10 @@ class Recorder:
         reached(Point.DELIVERY_RECORDED)
         if any(written):
             self.something_ended.ring()
+        in_detail = get_log().is_enabled_for(logging.DEBUG)
         for result, kept in zip(results, written, strict=True):
             try:
-                self._observe(result, kept=kept)
+                self._observe(result, kept=kept, in_detail=in_detail)
             except Exception as error:  # noqa: BLE001 - it is written; what is said about it must not undo that
                 get_log().error("observing_failed", error_type=type(error).__name__)
 
@@ -93,43 +95,51 @@ class Recorder:
             held = await record(connection, results)
         return [(result.delivery.id, result.delivery.version) in held for result in results]
 
-    def _observe(self, result: Recorded, *, kept: bool) -> None:
+    def _observe(self, result: Recorded, *, kept: bool, in_detail: bool) -> None:
+        """Of most there is nothing to say, and making a log ready to say it would take longer than all the rest."""
         delivery, attempt = result.delivery, result.attempt
-        log = get_log().bind(
-            idempotency_key=delivery.idempotency_key,
-            id=delivery.job_id,
-            delivery_id=delivery.id,
-            host=delivery.host,
-            **trace_headers(delivery.traceparent),
-        )
         if not kept:
             self.metrics.leases_lost.inc()
-            log.warning("lease_lost", dropped=result.status)
+            _log_about(result).warning("lease_lost", dropped=result.status)
             return
         if attempt is None:
             self.metrics.given_back.inc()
-            log.info("given_back")
+            _log_about(result).info("given_back")
             return
-        log = log.bind(
-            attempt=delivery.retry_count + 1, status_code=attempt.status_code, seconds=attempt.duration.total_seconds()
-        )
         if delivery.retry_count == 0:
             self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())
         match result.status:
             case DeliveryStatus.COMPLETED:
-                self.metrics.finished.labels("completed").inc()
-                log.debug("delivered")
+                self.metrics.completed.inc()
+                if in_detail:
+                    _log_about(result).debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
                 self.metrics.lateness[Stage.DELIVERED].observe((delivered_at - delivery.due_at).total_seconds())
                 if log_if_late(delivery, delivered_at):
                     self.metrics.late.inc()
             case DeliveryStatus.FAILED:
-                self.metrics.finished.labels("failed").inc()
-                log.warning("delivery_failed", reason=result.reason)
+                self.metrics.failed.inc()
+                _log_about(result).warning("delivery_failed", reason=result.reason)
             case _:
                 self.metrics.retries.inc()
                 pause = result.pause.total_seconds() if result.pause is not None else 0.0
-                log.info("delivery_retry", reason=result.reason, retry_in_seconds=round(pause, 1))
+                _log_about(result).info("delivery_retry", reason=result.reason, retry_in_seconds=round(pause, 1))
+
+
+def _log_about(result: Recorded) -> Log:
+    delivery, attempt = result.delivery, result.attempt
+    log = get_log().bind(
+        idempotency_key=delivery.idempotency_key,
+        id=delivery.job_id,
+        delivery_id=delivery.id,
+        host=delivery.host,
+        **trace_headers(delivery.traceparent),
+    )
+    if attempt is None:
+        return log
+    return log.bind(
+        attempt=delivery.retry_count + 1, status_code=attempt.status_code, seconds=attempt.duration.total_seconds()
+    )
 
 
 def _refused(result: Recorded, error: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 import orjson
 from httpx import URL, InvalidURL
@@ -103,8 +104,9 @@ def host_of(url: str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+@lru_cache(maxsize=1024)
 def _parts(text: str) -> tuple[URL, str, int]:
-    """As the HTTP client will read it: no other reading matters."""
+    """This reading of it is what is checked, and what is called: no other matters."""
     try:
         url = URL(text)
     except InvalidURL:

@@ -3,12 +3,12 @@
 `coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
 import asyncpg
+import orjson
 
 from delivery.due_events import NewDelivery
 from delivery.recorded import Recorded
@@ -164,7 +164,7 @@ def _bounds(room: Room, lease_margin: float, now: datetime | None) -> tuple[obje
 
 
 def _delivery(row: asyncpg.Record) -> Delivery:
-    return Delivery(**{name: row[name] for name in _COLUMNS} | {"headers": json.loads(row["headers"])})
+    return Delivery(**{name: row[name] for name in _COLUMNS} | {"headers": orjson.loads(row["headers"])})
 
 
 _COLUMNS = tuple(field.name for field in fields(Delivery))

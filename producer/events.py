@@ -1,6 +1,7 @@
 """ScheduleDue as it is written to the wire. Pure."""
 
 from datetime import datetime
+from functools import lru_cache
 
 import orjson
 
@@ -15,15 +16,19 @@ from shared.tracing import trace_headers
 
 IDEMPOTENCY_HEADER = "idempotency-key"
 
+# All events of a claim are fired at one moment.
+_format_fired_at = lru_cache(maxsize=16)(format_instant)
+
 
 def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> Outgoing:
-    key = idempotency_key(job.id, occurrence.at, job.topic, job.trigger_id)
+    due_at = format_instant(occurrence.at)
+    key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)
     content: dict[str, object] = {
         "id": job.id,
         "topic": job.topic,
         "sequence": sequence,
-        "due_at": format_instant(occurrence.at),
-        "fired_at": format_instant(fired_at),
+        "due_at": due_at,
+        "fired_at": _format_fired_at(fired_at),
         "idempotency_key": key,
         # Fragments go in as they are, byte for byte.
         "payload": orjson.Fragment(job.payload if job.payload is not None else "null"),

@@ -29,6 +29,8 @@ from shared.tracing import trace_headers
 ACQUIRE_TIMEOUT = 10.0
 # One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
 MAX_MESSAGES = 1000
+# A claim has its rows in memory before it knows how large they are, so the first is small; they grow if all goes well.
+FIRST_BATCH = 100
 MAX_BYTES = 8 * 1024 * 1024
 
 
@@ -63,7 +65,7 @@ class Firer:
     _batch: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._batch = self.max_batch
+        self._batch = min(FIRST_BATCH, self.max_batch)
 
     async def fire_once(self, now: datetime | None = None) -> Fired | Idle | Stuck:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
@@ -85,7 +87,7 @@ class Firer:
                 reached(Point.PRODUCER_SETTLED)
             self.lane_metrics.transaction.observe(time.monotonic() - began)
         reached(Point.PRODUCER_COMMITTED)
-        report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
+        await report(self.metrics, self.lane, shots, verdicts, published_at)  # committed: only now is it true
         await self.publisher.mend()
         return Stuck() if Verdict.UNKNOWN in verdicts else Fired(len(shots), full or len(shots) < len(claim.jobs))
 

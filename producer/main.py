@@ -35,15 +35,18 @@ COUNT_OVERDUE_UP_TO = 10_000
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
     metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
-    broker = Broker(settings.amqp_url, name="duebell-producer", names=names)
+    # Two connections: a broker reads each in order, and what is due now must not stand behind a backlog's thousands.
+    prompt = Broker(settings.amqp_url, name="duebell-producer-prompt", names=names)
+    patient = Broker(settings.amqp_url, name="duebell-producer", names=names)
     # Rows that the broker refuses get one worker: however many they are, they take no more than their share. Triggers
     # are asked for by hand, mostly.
     workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1, TRIGGERS: 1}
     pool_size = sum(workers.values()) + 4  # and one each for both retentions, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
-        broker.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [broker])),
+        prompt.connected(),
+        patient.connected(),
+        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [prompt, patient])),
         AsyncExitStack() as publishers,
     ):
         await first_of(wait_for_schema(pool), stop.wait())
@@ -57,6 +60,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
 
             for lane, count in workers.items():
+                broker = patient if lane in (BACKLOG, REFUSED) else prompt
                 firers = [
                     Firer(
                         lane=lane,

@@ -1,8 +1,9 @@
 """From the broker's verdicts to the new state of a row. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from producer.planning import DueJob, Plan
 from shared.job_states import JobStatus
@@ -13,8 +14,7 @@ FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """What an UPDATE writes."""
 
     id: str
@@ -28,8 +28,7 @@ class Settled:
     trigger_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shot:
+class Shot(msgspec.Struct, frozen=True, gc=False):
     """One job of a claim, with its place among the claim's messages."""
 
     job: DueJob

@@ -7,6 +7,7 @@ transaction now() stands still, so a claim and the look ahead after it speak of 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from producer.planning import DueJob
 from producer.settling import Settled
@@ -69,6 +70,15 @@ class Lane:
     settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
 
 
+# Looked up, not made: there are as many as there are jobs, and few of a kind.
+_MISFIRES = {misfire.value: misfire for misfire in Misfire}
+
+
+@lru_cache(maxsize=256)
+def _seconds(seconds: int) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     now: datetime
@@ -91,8 +101,8 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetim
                 webhook=row["webhook"],
                 rule=row["rule"],
                 occurrence=Occurrence(row["next_run_at"], row["rule_index"]),
-                misfire=Misfire(row["misfire"]),
-                misfire_grace=timedelta(seconds=row["misfire_grace_seconds"]),
+                misfire=_MISFIRES[row["misfire"]],
+                misfire_grace=_seconds(row["misfire_grace_seconds"]),
                 sequence=row["sequence"],
                 refusals=row["refusals"],
                 traceparent=row["traceparent"],

@@ -16,6 +16,9 @@ from shared.logs import get_log
 from shared.parking import ParkingFailed
 from shared.pulse import beat
 
+# While one batch is being stored, the next one comes in.
+BATCHES_AHEAD = 2
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -56,7 +59,7 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
 async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
     await intake.broker.redeclare()  # the queue may be what was lost
     async with (
-        intake.broker.open_channel(prefetch=intake.batch_size) as channel,
+        intake.broker.open_channel(prefetch=BATCHES_AHEAD * intake.batch_size) as channel,
         Inbox.consuming(channel, intake.queue) as inbox,
     ):
         get_log().info("consuming", queue=intake.queue)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-LONGEST_HOLD_SECONDS = 0.02
+LONGEST_HOLD_SECONDS = 0.005
 
 
 class Breath:

@@ -15,6 +15,7 @@ from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidSta
 from yarl import URL
 
 from shared.backoff import Backoff
+from shared.frame_reading import read_frames_quickly
 from shared.lifecycle import end
 from shared.logs import get_log
 from shared.names import Names
@@ -39,6 +40,7 @@ class Broker:
         self._name = name
         self.names = names
         tolerate_unreadable_properties()
+        read_frames_quickly()
         self._connection: AbstractConnection | None = None
         self._up = asyncio.Event()
 

@@ -1,20 +1,24 @@
 """Messages from a queue, in batches: a batch closes when it is full or a few milliseconds old.
 
-Built on aiormq's deliveries, not on aio-pika's messages: a message whose properties aio-pika cannot make sense of would
-be dropped before anybody sees it, and a later `multiple` ack would acknowledge it unseen.
+Built on aiormq's frames, not on aio-pika's messages: a message whose properties aio-pika cannot make sense of would be
+dropped before anybody sees it, and a later `multiple` ack would acknowledge it unseen. Frames of messages are taken
+where the connection hands them to the channel: aiormq would put each into a queue, and start a task for each message.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 from aio_pika.abc import AbstractChannel
-from aiormq.abc import AbstractChannel as UnderlayChannel
 from aiormq.abc import DeliveredMessage
+from aiormq.channel import Channel
+from pamqp.body import ContentBody
 from pamqp.commands import Basic
+from pamqp.frame import FrameTypes
+from pamqp.header import ContentHeader
 
 from shared.broker import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.lifecycle import Stop, first_of
@@ -25,8 +29,7 @@ from shared.pulse import resting
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """A message as it came. `unreadable` names a property that is not what AMQP says it should be."""
 
     tag: int
@@ -50,25 +53,50 @@ class Received:
 class Inbox:
     """The receiving end of one channel. What it holds and has not handed out goes back when the channel closes."""
 
-    def __init__(self, channel: UnderlayChannel) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._received: asyncio.Queue[Received] = asyncio.Queue()  # bounded by the prefetch
         self._lost = asyncio.Event()
+        # The message that is coming in, frame by frame.
+        self._delivery: Basic.Deliver | None = None
+        self._header = ContentHeader()
+        self._body: list[bytes] = []
+        self._missing = 0
+        self._hand_on = channel.frames.put
+        channel.frames.put = self._take  # type: ignore[method-assign, assignment]
 
     @classmethod
     @asynccontextmanager
     async def consuming(cls, channel: AbstractChannel, queue: str) -> AsyncIterator["Inbox"]:
-        underlay = await channel.get_underlay_channel()
+        underlay = cast("Channel", await channel.get_underlay_channel())
         inbox = cls(underlay)
         channel.close_callbacks.add(lambda *_: inbox._lost.set())
         # A queue that is deleted under us cancels the consumer and leaves the channel open: start afresh then too.
         underlay.on_consumer_cancel_callbacks.add(lambda *_: inbox._lost.set())
         with lost_connections_as_errors():
-            await underlay.basic_consume(queue, inbox._take, timeout=CHANNEL_TIMEOUT)
+            await underlay.basic_consume(queue, _never_called, timeout=CHANNEL_TIMEOUT)
         yield inbox
 
-    async def _take(self, message: DeliveredMessage) -> None:
-        self._received.put_nowait(_received(message))
+    async def _take(self, weight_and_frame: tuple[int, FrameTypes]) -> None:
+        """A delivery is three frames or more, with nothing between them; everything else is aiormq's business."""
+        _, frame = weight_and_frame
+        match frame:
+            case Basic.Deliver():
+                self._delivery = frame
+            case ContentHeader() if self._delivery:
+                self._header, self._body, self._missing = frame, [], frame.body_size
+                self._complete_if_all_there(self._delivery)
+            case ContentBody() if self._delivery:
+                self._body.append(frame.value)
+                self._missing -= len(frame.value)
+                self._complete_if_all_there(self._delivery)
+            case _:
+                await self._hand_on(weight_and_frame)
+
+    def _complete_if_all_there(self, delivery: Basic.Deliver) -> None:
+        if self._missing <= 0:
+            self._delivery = None
+            self._received.put_nowait(_received(delivery, self._header, b"".join(self._body)))
 
     @property
     def is_lost(self) -> bool:
@@ -95,8 +123,10 @@ class Inbox:
         try:
             async with asyncio.timeout(max_wait):
                 while len(batch) < size and held < MAX_BATCH_BYTES:
-                    batch.append(await self._received.get())
-                    held += len(batch[-1].body)
+                    waits = self._received.empty()
+                    message = await self._received.get() if waits else self._received.get_nowait()
+                    batch.append(message)
+                    held += len(message.body)
         except TimeoutError:
             pass
         return batch
@@ -113,15 +143,17 @@ class Inbox:
                 await self._channel.basic_ack(message.tag)
 
 
-def _received(message: DeliveredMessage) -> Received:
-    delivery, properties = message.delivery, message.header.properties
-    if not isinstance(delivery, Basic.Deliver) or delivery.delivery_tag is None:
-        raise TypeError(f"not a delivery: {delivery!r}")
+async def _never_called(_: DeliveredMessage) -> None:
+    """What consuming asks for. The frames of messages are taken before anybody could make a message of them."""
+
+
+def _received(delivery: Basic.Deliver, header: ContentHeader, body: bytes) -> Received:
+    properties = header.properties
     headers = dict(properties.headers or {})
     unreadable = headers.get(UNREADABLE_HEADER)
     return Received(
-        tag=delivery.delivery_tag,
-        body=message.body,
+        tag=delivery.delivery_tag or 0,
+        body=body,
         exchange=delivery.exchange or "",
         routing_key=delivery.routing_key or "",
         type=properties.message_type,

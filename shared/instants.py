@@ -33,4 +33,5 @@ def require_year_in_range(moment: datetime) -> None:
 
 def format_instant(instant: datetime) -> str:
     """RFC 3339 in UTC with a Z; a fraction only where there is one."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    in_utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    return in_utc.isoformat().removesuffix("+00:00") + "Z"

@@ -1,9 +1,10 @@
 """A message to be published, and what became of it. Pure."""
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 
 class Verdict(StrEnum):
@@ -14,8 +15,9 @@ class Verdict(StrEnum):
     CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
+    """A struct and not a dataclass: there is one for each message, and a frozen dataclass takes five times as long."""
+
     exchange: str
     routing_key: str
     body: bytes
@@ -27,5 +29,5 @@ class Outgoing:
     correlation_id: str | None = None
     reply_to: str | None = None
     timestamp: datetime | None = None
-    headers: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, Any] = {}
     mandatory: bool = True

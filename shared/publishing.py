@@ -85,4 +85,3 @@ async def _publish(channel: Channel, messages: Sequence[Outgoing], timeout: floa
         return [unsettled if verdict is Verdict.UNKNOWN else verdict for verdict in batch.verdicts]
     finally:
         closing.cancel()  # an observer of our own: it would stay with the channel for good
-        batch.forget()

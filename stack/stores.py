@@ -1,6 +1,6 @@
 """Postgres and RabbitMQ together, started at the same time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +10,17 @@ from stack.rabbitmq import RabbitMQ
 
 
 @contextmanager
-def stores(
-    directory: Path, *, logs: Path | None = None, fsync: bool = True, plugins: tuple[str, ...] = (), prefix: str = ""
+def stores(  # noqa: PLR0913  (each says something about the stores that cannot be guessed)
+    directory: Path,
+    *,
+    logs: Path | None = None,
+    fsync: bool = True,
+    settings: Mapping[str, str] | None = None,
+    plugins: tuple[str, ...] = (),
+    prefix: str = "",
 ) -> Iterator[tuple[Postgres, RabbitMQ]]:
-    """Both of them, below `directory`, until the block ends; `fsync=False` is for tests."""
-    postgres = Postgres(directory, logs=logs, fsync=fsync)
+    """Both of them, below `directory`, until the block ends; `fsync=False` is for tests, `settings` are Postgres'."""
+    postgres = Postgres(directory, logs=logs, fsync=fsync, settings=settings)
     rabbitmq = RabbitMQ(directory, logs=logs, plugins=plugins, prefix=prefix)
     try:
         _start_together(postgres, rabbitmq)

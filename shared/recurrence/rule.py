@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+import msgspec
+
 from shared.recurrence.bad_rule import BadRule
 from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
 from shared.recurrence.series import Hit, Series, closer
@@ -25,8 +27,7 @@ WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(msgspec.Struct, frozen=True, gc=False):
     """One ring of a rule: its instant, in UTC, and its number, which is what COUNT counts.
 
     A rule without COUNT numbers its rings one by one as they are asked for. An RDATE does not count: it carries the

@@ -2,9 +2,7 @@
 
 import struct
 from datetime import datetime
-from typing import cast
 
-from aiormq.abc import AbstractChannel, DeliveredMessage
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
@@ -17,7 +15,6 @@ from tests.hostile.wire import well_behaved
 from tests.support.raw_publishing import short
 
 LIMIT = 256 * 1024
-NO_CHANNEL = cast("AbstractChannel", None)  # nobody answers
 
 
 def properties_of(case: Case, **more: bytes) -> bytes:
@@ -37,7 +34,7 @@ def received(case: Case, **more: bytes) -> Received:
     header, delivery = ContentHeader(), Basic.Deliver()
     header.unmarshal(struct.pack(">HHQ", 60, 0, len(case.body)) + properties_of(case, **more))
     delivery.unmarshal(short(b"tag") + struct.pack(">QB", 1, 0) + short(b"schedule.commands") + short(key_of(case)))
-    return _received(DeliveredMessage(delivery, header, case.body, NO_CHANNEL))
+    return _received(delivery, header, case.body)
 
 
 def read(case: Case, now: datetime) -> Command:

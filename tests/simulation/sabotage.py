@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -39,8 +38,8 @@ def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
 def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
     numbers = itertools.count()
 
-    def fresh(job_id: str, due_at: datetime, topic: str, _: str | None = None) -> str:
-        return f"event-{job_id}-{due_at:%H%M%S}-{topic}-{next(numbers)}"
+    def fresh(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
+        return f"event-{job_id}-{due_at}-{topic}-{next(numbers)}"
 
     monkeypatch.setattr("producer.events.idempotency_key", fresh)
 

@@ -1,0 +1,31 @@
+"""Every benchmark, in the order in which they run."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from bench import delivering, firing, flat_cost, http_clients, ingest, punctuality, recurrence, scale_out
+from bench.figures import Figure
+from bench.peers import beside
+from bench.plan import Plan
+from bench.rig import Rig
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    title: str
+    run: Callable[[Rig, Plan], AsyncIterator[Figure]]
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "firing": Benchmark("One producer fires what is due", firing.run),
+    "ingest": Benchmark("One consumer stores what waits in its inbox", ingest.run),
+    "delivery": Benchmark("One delivery process calls webhooks", delivering.run),
+    "clients": Benchmark("HTTP clients alone, the same call", http_clients.run),
+    "punctuality": Benchmark("How late, from due to received", punctuality.run),
+    "flat": Benchmark("The same work beside more and more jobs", flat_cost.run),
+    "scale": Benchmark("Two of each, on the same stores", scale_out.run),
+    "recurrence": Benchmark("What a step of a rule costs, by the rule's age", recurrence.run),
+    "peers": Benchmark("Other schedulers: due jobs, published and confirmed", beside.run),
+}
+# Needs a network.
+ON_REQUEST = ("peers",)

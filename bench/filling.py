@@ -1,0 +1,69 @@
+"""Rows and messages for benchmarks to work on. Rows are written by Postgres itself: a million in seconds."""
+
+from shared import due_soon
+from shared.database import Connection
+from shared.recurrence import RuleSpec
+
+PAYLOAD = '{"text": "' + "x" * 100 + '", "n": 1}'
+TOPIC = "bench"
+# With an hour and a minute of its own, so that rules differ from job to job: 1,440 of them.
+DAILY = RuleSpec("2026-01-05T@hour@:@minute@:00Z", timezone="Europe/Berlin", rrule="FREQ=DAILY").to_json()
+
+_COLUMNS = "id, status, revision, topic, payload, misfire, misfire_grace_seconds"
+
+DUE = f"""
+insert into jobs ({_COLUMNS}, next_run_at, rule)
+select $1 || n, 'pending', 1, $2, $3::text::json, 'all', 60, now() - (n % 1000) * interval '5 milliseconds',
+       replace(replace($5, '@hour@', to_char(n / 60 % 24, 'FM00')), '@minute@', to_char(n % 60, 'FM00'))::json
+  from generate_series(1, $4) as n
+"""  # noqa: S608 - put together from constants
+
+LATER = f"""
+insert into jobs ({_COLUMNS}, next_run_at)
+select $1 || n, 'pending', 1, $2, $3::text::json, 'all', 60, now() + interval '1 day' + n * interval '1 second'
+  from generate_series(1, $4) as n
+"""  # noqa: S608
+
+OVERDUE = f"""
+insert into jobs ({_COLUMNS}, next_run_at)
+select $1 || n, 'pending', 1, $2, $3::text::json, 'all', 60,
+       now() - interval '50 seconds' + n * interval '1 microsecond'
+  from generate_series(1, $4) as n
+"""  # noqa: S608
+
+DONE = f"""
+insert into jobs ({_COLUMNS}, sequence, last_due_at, finished_at)
+select $1 || n, 'done', 1, $2, $3::text::json, 'all', 60, 1, now(), now()
+  from generate_series(1, $4) as n
+"""  # noqa: S608
+
+
+async def add_due(database: Connection, count: int, name: str = "due-", rule: str | None = None) -> None:
+    """Jobs that came due within the last five seconds; producers are told, as a consumer would."""
+    await database.execute(DUE, name, TOPIC, PAYLOAD, count, rule)
+    await _settle_down(database)
+    await database.execute("select pg_notify($1, '')", due_soon.CHANNEL)
+
+
+async def add_overdue(database: Connection, count: int, name: str = "overdue-") -> None:
+    """Jobs that were due most of a minute ago: a backlog."""
+    await database.execute(OVERDUE, name, TOPIC, PAYLOAD, count)
+    await _settle_down(database)
+
+
+async def add_later(database: Connection, count: int, name: str = "later-") -> None:
+    """Jobs that are due from tomorrow on."""
+    await database.execute(LATER, name, TOPIC, PAYLOAD, count)
+    await _settle_down(database)
+
+
+async def add_done(database: Connection, count: int, name: str = "done-") -> None:
+    """Jobs that rang already."""
+    await database.execute(DONE, name, TOPIC, PAYLOAD, count)
+    await _settle_down(database)
+
+
+async def _settle_down(database: Connection) -> None:
+    """What writing so much at once leaves behind is not part of what is measured."""
+    await database.execute("vacuum (analyze) jobs")
+    await database.execute("checkpoint")

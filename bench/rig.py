@@ -1,0 +1,130 @@
+"""What benchmarks run on: a private Postgres and RabbitMQ as production would set them up, and the services on them as
+real processes, each with its own user of either store.
+
+Everything that is confirmed or committed is on disk: Postgres with fsync and synchronous_commit on, RabbitMQ with
+quorum queues, whose log is synced before a confirm. Nobody runs Postgres with its defaults of 128 MB of buffers and a
+checkpoint at each gigabyte in production, so those are raised.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import aio_pika
+import asyncpg
+import psutil  # type: ignore[import-untyped]
+from aio_pika.abc import AbstractChannel
+
+from bench.figures import Cost
+from shared.names import Names
+from stack.directory import LOGS, run_directory
+from stack.services import Ground, Service, prepare
+from stack.stores import stores
+
+POSTGRES = {
+    "shared_buffers": "512MB",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "15min",
+}
+TABLES = "jobs, triggers, deliveries, delivery_attempts, delivery_announcements"
+QUEUE = "bench.due"
+NAMES = Names()
+NOTHING = Cost(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    ground: Ground
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+        connection = await asyncpg.connect(self.ground.database_url, timeout=10, command_timeout=600)
+        try:
+            yield connection
+        finally:
+            await connection.close(timeout=5)
+
+    @asynccontextmanager
+    async def channel(self) -> AsyncIterator[AbstractChannel]:
+        async with (
+            await aio_pika.connect(self.ground.amqp_url, timeout=10) as connection,
+            connection.channel(publisher_confirms=True) as channel,
+        ):
+            yield channel
+
+    async def empty(self, binding: str = "due.event.#") -> None:
+        """Tables and queues as at the beginning, and a quorum queue of an application's for due events."""
+        async with self.database() as database:
+            await database.execute(f"truncate {TABLES}")
+            await database.execute("checkpoint")
+        async with self.channel() as channel:
+            for name in NAMES.queues:
+                queue = await channel.get_queue(name)
+                await queue.purge()
+            await channel.queue_delete(QUEUE)
+            queue = await channel.declare_queue(QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
+            await queue.bind(NAMES.events, binding)
+
+    @contextmanager
+    def service(self, module: str, *, name: str | None = None, **settings: str) -> Iterator["Running"]:
+        """A process of the service, ready."""
+        service = Service(replace(self.ground, settings=settings), module, name)
+        service.start()
+        try:
+            service.wait_ready()
+            yield Running(psutil.Process(service.pid))
+        finally:
+            service.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process that can be looked at, and held back until its work is laid out."""
+
+    process: psutil.Process
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Frozen for the length of the block, which should be well within the broker's patience: twenty seconds."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+
+    def cpu_seconds(self) -> float:
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def resident_mb(self) -> float:
+        return float(self.process.memory_info().rss / 2**20)
+
+    @contextmanager
+    def cost_of(self, items: int) -> Iterator["Bill"]:
+        bill, before = Bill(), self.cpu_seconds()
+        yield bill
+        bill.cost = Cost((self.cpu_seconds() - before) / items * 1e6, self.resident_mb())
+
+
+@dataclass(slots=True)
+class Bill:
+    """Filled in when the block ends."""
+
+    cost: Cost = NOTHING
+
+
+@contextmanager
+def a_rig() -> Iterator[Rig]:
+    with run_directory("bench") as directory, _on(directory) as rig:
+        yield rig
+
+
+@contextmanager
+def _on(directory: Path) -> Iterator[Rig]:
+    with stores(directory, settings=POSTGRES) as (postgres, rabbitmq):
+        ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
+        prepare(ground)
+        yield Rig(ground)
