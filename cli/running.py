@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -14,5 +14,19 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(work)
     except Failure as failure:
-        sys.stderr.write(f"duebell: {failure}\n")
-        raise typer.Exit(failure.status) from None
+        _end_with(failure)
+    except ExceptionGroup as group:  # from under a broker's connection, which has a task of its own
+        if (failures := group.subgroup(Failure)) is None:
+            raise
+        _end_with(_innermost(failures))
+
+
+def _innermost(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _end_with(failure: Exception) -> NoReturn:
+    sys.stderr.write(f"duebell: {failure}\n")
+    raise typer.Exit(failure.status if isinstance(failure, Failure) else Failure.status) from None

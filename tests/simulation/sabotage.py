@@ -10,19 +10,12 @@ from typing import Any
 
 import pytest
 
-import consumer.store
 from producer.settling import Settled, Shot, settle_all
 from shared import batches
 from shared.outgoing import Verdict
 from tests.simulation import machine
 
 Patch = pytest.MonkeyPatch
-
-
-def _without(monkeypatch: Patch, module: Any, statement: str, text: str, instead: str = "") -> None:
-    sql = getattr(module, statement)
-    assert text in sql, f"{statement} no longer says {text!r}"
-    monkeypatch.setattr(module, statement, sql.replace(text, instead))
 
 
 def _claims(monkeypatch: Patch, text: str, instead: str) -> None:
@@ -70,10 +63,6 @@ def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
     monkeypatch.setattr("producer.firing.settle_all", trusting)
 
 
-def let_the_latest_request_win(monkeypatch: Patch) -> None:
-    _without(monkeypatch, consumer.store, "APPLY_CHANGES", "excluded.revision > jobs.revision", "true")
-
-
 # Each with what the ledger says about it.
 MISTAKES: dict[Callable[[Patch], None], str] = {
     acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
@@ -82,5 +71,4 @@ MISTAKES: dict[Callable[[Patch], None], str] = {
     wait_for_rows_that_others_hold: "a producer waits for another",
     claim_a_minute_too_soon: "rang early",
     take_silence_for_a_confirm: "never rang",
-    let_the_latest_request_win: "went back to revision|was lost|rang 2 times",
 }

@@ -4,6 +4,7 @@ tests/fuzz go further; a short run of each is below.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,4 +96,5 @@ def test_a_short_run_of_the_fuzzer_finds_nothing(target: str, runs: int, tmp_pat
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    assert f"Done {runs} runs" in run.stderr
+    [done] = re.findall(r"Done (\d+) runs", run.stderr)
+    assert int(done) >= runs  # more, where there are more seeds

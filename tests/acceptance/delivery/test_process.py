@@ -75,7 +75,7 @@ async def test_it_counts_what_it_does_and_keeps_its_secrets(site: Site, database
             assert metrics["deliveries_in_flight"] == 0
             assert metrics["delivery_breakers_open"] == 0
             labels = set(re.findall(r'(\w+)="', "".join(metrics)))
-            assert labels <= {"outcome", "result", "change", "verdict", "le", "stage", "dependency"}
+            assert labels <= {"outcome", "result", "change", "verdict", "le", "loop", "stage", "dependency"}
             assert service.terminate() == 0
     assert receiver.calls[0].headers["webhook-signature"].startswith("v1,")
     output = service.log.read_text()
