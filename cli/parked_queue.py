@@ -33,8 +33,11 @@ class Parked:
 
     @property
     def id(self) -> str:
-        """Every parked copy has a message_id of its own; what the broker parked itself may have none."""
-        return self.message.message_id or hashlib.sha256(self.message.body).hexdigest()[:32]
+        """Every parked copy has a message_id of its own, but those of a batch begin alike; what the broker parked
+        itself may have none.
+        """
+        named = (self.message.message_id or "").encode() + b"\0" + self.message.body
+        return hashlib.sha256(named).hexdigest()[:16]
 
     @property
     def reason(self) -> str:

@@ -9,6 +9,16 @@ from stack.directory import run_directory
 from tests.support.application import Application, an_application
 from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores
 
+# The longest first: two files run at a time, and nobody should wait for one of these at the end.
+FIRST = ("tests/chaos/", "tests/simulation/", "tests/acceptance/test_shutdown.py", "tests/acceptance/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return next((place for place, path in enumerate(FIRST) if item.nodeid.startswith(path)), len(FIRST))
+
+    items.sort(key=place)
+
 
 @pytest.fixture(scope="session")
 def stores() -> Iterator[Stores]:

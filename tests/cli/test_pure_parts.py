@@ -113,12 +113,15 @@ def test_what_the_broker_gave_up_goes_back_by_its_own_record() -> None:
 
 
 def test_ids_may_be_cut_short_but_must_be_unmistakable() -> None:
-    found = [Parked(received(message_id=name)) for name in ("aa1", "aa2", "b")]
-    assert choose(found, ["b", "aa2"]) == [found[2], found[1]]
-    with pytest.raises(BadUsage, match="names 2 parked"):
-        choose(found, ["aa"])
+    found = [Parked(received(message_id=f"batch-{number}")) for number in range(40)]
+    ids = [one.id for one in found]
+    assert len(set(ids)) == 40, "although their message_ids begin alike"
+    assert choose(found, [ids[3], ids[1][:12]]) == [found[3], found[1]]
+    assert Parked(received(message_id=None)).id == Parked(received(message_id=None)).id
+    with pytest.raises(BadUsage, match="names 40 parked"):
+        choose(found, [""])
     with pytest.raises(BadUsage, match="is not among"):
-        choose(found, ["c"])
+        choose(found, ["no such id"])
 
 
 def well() -> dict[str, Any]:
