@@ -33,7 +33,7 @@ up: setup ## the whole stack on this machine, until Ctrl-C
 
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=2 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
 	@for target in commands rules; do \
