@@ -19,6 +19,7 @@ from shared.inbox import Inbox, Received
 from shared.lifecycle import Stop
 from shared.names import Names
 from shared.outgoing import Outgoing
+from shared.parking import sent_on
 from shared.publishing import Publisher
 
 # A look takes this many at most, which bounds its memory.
@@ -78,20 +79,8 @@ class Parked:
         else:
             exchange = str(headers.get("duebell-exchange") or deaths[0].get("exchange") or names.commands)
             key = str(headers.get("duebell-routing-key") or (deaths[0].get("routing-keys") or [""])[0])
-        return Outgoing(
-            exchange=exchange,
-            routing_key=key,
-            body=message.body,
-            type=message.type,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            priority=message.priority,
-            app_id=message.app_id,
-            correlation_id=message.correlation_id,
-            reply_to=message.reply_to,
-            timestamp=message.timestamp,
-            headers={name: value for name, value in headers.items() if not name.startswith(OUR_HEADERS)},
-        )
+        kept = {name: value for name, value in headers.items() if not name.startswith(OUR_HEADERS)}
+        return sent_on(message, exchange, key, kept)
 
     def _job(self) -> str | None:
         try:

@@ -32,19 +32,11 @@ async def park(publisher: Publisher, copies: Sequence[Outgoing], timeout: float)
 
 def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], parked_by: str) -> Outgoing:
     """To be published and confirmed before the original is acknowledged."""
-    return Outgoing(
-        exchange=exchange,
-        routing_key=message.routing_key,
-        body=message.body,
-        type=message.type,
-        content_type=message.content_type,
-        content_encoding=message.content_encoding,
-        priority=message.priority,
-        app_id=message.app_id,
-        correlation_id=message.correlation_id,
-        reply_to=message.reply_to,
-        timestamp=message.timestamp,
-        headers={
+    return sent_on(
+        message,
+        exchange,
+        message.routing_key,
+        {
             **_kept_headers(message.headers),
             "duebell-reason": "; ".join(errors),
             "duebell-errors": list(errors),
@@ -57,6 +49,24 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
             # RabbitMQ lets nobody publish under another's name.
             **({"duebell-user-id": message.user_id} if message.user_id else {}),
         },
+    )
+
+
+def sent_on(message: Received, exchange: str, routing_key: str, headers: dict[str, Any]) -> Outgoing:
+    """The same message to another place, with other headers."""
+    return Outgoing(
+        exchange=exchange,
+        routing_key=routing_key,
+        body=message.body,
+        type=message.type,
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        priority=message.priority,
+        app_id=message.app_id,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        timestamp=message.timestamp,
+        headers=headers,
     )
 
 
