@@ -277,39 +277,6 @@ async def test_a_consumer_told_to_stop_while_the_database_is_away_gives_its_mess
     await eventually(back_in_the_inbox)
 
 
-async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_of_it(
-    site: Site, app: Application, database: Any, tmp_path: Path
-) -> None:
-    await insert_due(database, 30, prefix="day-old-", late=timedelta(days=1))
-    await insert_due(database, 12, prefix="hour-old-", late=timedelta(hours=1))
-    with service_process("producer", site, tmp_path) as producer:
-        await app.hears(42)
-        await wait_until_none_pending(database)
-        [recovery] = producer.said("recovery")
-        assert recovery["overdue_jobs"] == 42
-        assert recovery["oldest_due_at"] < recovery["newest_due_at"]
-
-        async def all_said_late() -> bool:
-            return len(producer.said("fired_late")) == 42
-
-        await eventually(all_said_late)
-        late = producer.said("fired_late")
-        assert {line["idempotency_key"] for line in late} == {e.content["idempotency_key"] for e in app.heard}
-        assert max(line["late_seconds"] for line in late) > 86_000
-
-
-async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_path: Path) -> None:
-    await insert_due(database, 10_500, late=timedelta(hours=2))
-    with service_process("producer", site, tmp_path) as producer:
-
-        async def said() -> bool:
-            return bool(producer.said("recovery"))
-
-        await eventually(said)
-        [recovery] = producer.said("recovery")
-        assert (recovery["overdue_jobs"], recovery["at_least"]) == (10_000, True)
-
-
 async def test_a_deleted_inbox_comes_back_with_its_consumer(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:

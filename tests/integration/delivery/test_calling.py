@@ -220,36 +220,6 @@ async def test_a_lookup_that_hangs_is_a_dns_error_and_in_nobodys_way() -> None:
         assert time.monotonic() - started < 2.5
 
 
-# Spellings of addresses that must not be reached, with a server listening on loopback that would know.
-ODD_SPELLINGS = [
-    "127.0.0.1", "127.1", "127.0.1", "2130706433", "017700000001", "0x7f000001", "0x7f.1", "0177.0.0.1", "0",
-    "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "localhost",
-    "localhost.", "LOCALHOST", "127.0.0.1.", "127.127.127.127", "[::127.0.0.1]", "169.254.169.254",
-    "[fe80::1]", "10.0.0.1", "192.168.1.1", "[fd00:ec2::254]", "①②⑦.⓪.⓪.①", "\uff11\uff12\uff17.0.0.1", "127。0。0。1",
-    "user@127.0.0.1", "127.0.0.1%00", "%31%32%37.0.0.1",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("host", ODD_SPELLINGS)
-async def test_no_spelling_of_a_forbidden_address_is_ever_connected_to(host: str) -> None:
-    connections = 0
-
-    async def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-    async with a_raw_server(count) as url:
-        port = URL(url).port
-        try:
-            target = URL(f"http://{host}:{port}/")
-        except Exception:  # noqa: BLE001 - httpx refuses to make a URL of it: so much the better
-            return
-        result = await call(str(target), timeout=2.0, rules=AddressRules())
-    assert isinstance(result, Unanswered)
-    assert connections == 0
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254", "localhost"])
 async def test_a_forbidden_address_is_called_that(host: str) -> None:
     assert await call(f"http://{host}:9/", rules=AddressRules()) == Unanswered(CallError.FORBIDDEN_ADDRESS)
