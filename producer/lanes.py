@@ -2,7 +2,11 @@
 says that a nearer one has come, or for the poll interval at most.
 """
 
-from producer.firing import Fired, Firer, Idle, Stuck
+import math
+import time
+from datetime import datetime
+
+from producer.firing import HEAD_START, Fired, Firer, Idle, Stuck
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.broker import Broker
@@ -12,27 +16,42 @@ from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.pulse import beat, resting
 
-# Sleeping ends a little early or late; looking twice within this time would gain nothing.
-SHORTEST_SLEEP = 0.0005
+# Sleeping ends by whole milliseconds, and may end early.
+EARLY_BIRD = 0.002
 
 
 async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell, stop: Stop) -> None:
     """The lane's first worker: the only one that polls. A full claim means that the others are of use."""
     backoff = Backoff()
+    moment: datetime | None = None
     while not stop.requested:
         beat()
         bell.silence()  # before looking: what rings from here on is looked at again
-        match await _try_to_fire(firer, broker, stop):
-            case Fired(full=full):
+        fired = await _try_to_fire(firer, broker, stop, moment)
+        moment = None
+        match fired:
+            case Fired(full=full, then=then):
                 backoff.reset()
                 if full:
                     help_wanted.ring()
-            case Idle(next_in_seconds=seconds):
+                if then:
+                    moment = await _sleep(then, bell, stop)
+            case Idle():
                 backoff.reset()
-                wait = POLL_SECONDS if seconds is None else min(POLL_SECONDS, max(seconds, SHORTEST_SLEEP))
-                await first_of(bell.wait(wait), stop.wait())
+                moment = await _sleep(fired, bell, stop)
             case Stuck():
                 await stop.sleep(backoff.next_pause())
+
+
+async def _sleep(idle: Idle, bell: Bell, stop: Stop) -> datetime | None:
+    """The moment that is about to come, if that is why it ended. None: to look at what is due by now."""
+    upcoming = idle.upcoming
+    due_at = idle.since + upcoming.in_seconds if upcoming else math.inf
+    wait = min(POLL_SECONDS, due_at - HEAD_START - time.monotonic())
+    if wait > 0:
+        await first_of(bell.wait(wait), stop.wait())
+    is_near = due_at - HEAD_START - EARLY_BIRD < time.monotonic() < due_at
+    return upcoming.at if upcoming and is_near and not bell.rung else None
 
 
 async def help_lane(firer: Firer, broker: Broker, help_wanted: Bell, stop: Stop) -> None:
@@ -45,13 +64,15 @@ async def help_lane(firer: Firer, broker: Broker, help_wanted: Bell, stop: Stop)
             beat()
 
 
-async def _try_to_fire(firer: Firer, broker: Broker, stop: Stop) -> Fired | Idle | Stuck:
+async def _try_to_fire(
+    firer: Firer, broker: Broker, stop: Stop, moment: datetime | None = None
+) -> Fired | Idle | Stuck:
     """Trouble that passes is Stuck; everything else is a bug and takes the process down."""
     try:
         # Not while the broker blocks publishers: the row locks would be held for nothing.
         if not await _publishable(broker, stop):
             return Stuck()
-        return await firer.fire_once()
+        return await firer.fire_once(moment)
     except PASSING_TROUBLE as error:
         get_log().warning("lane_waits", error=describe(error))
     return Stuck()

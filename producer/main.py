@@ -11,6 +11,7 @@ from producer.firing import Firer
 from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
+from producer.precedence import Precedence
 from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, delete_finished
@@ -53,20 +54,21 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         if stop.requested:
             return
         await _log_overdue(pool)
-        bells = []
+        bells, precedence = [], Precedence()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
                 tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
 
             for lane, count in workers.items():
-                broker = patient if lane in (BACKLOG, REFUSED) else prompt
+                broker = patient if lane.patient else prompt
                 firers = [
                     Firer(
                         lane=lane,
                         pool=pool,
                         publisher=await publishers.enter_async_context(Publisher(broker)),
                         names=names,
+                        precedence=precedence,
                         metrics=metrics,
                         lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,

@@ -13,6 +13,8 @@ from shared.recurrence import Occurrence
 FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 
+RANG = [Verdict.CONFIRMED]
+
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
     """What an UPDATE writes."""
@@ -26,6 +28,7 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     refusals: int
     pause: timedelta | None
     trigger_id: str | None = None
+    rang_its_only: bool = False  # a one-shot that is done: what almost all are
 
 
 class Shot(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +54,19 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
     the broker refused it, it waits for a growing pause, out of the others' way; if the answer is unknown, it is simply
     due again.
     """
+    if job.rule is None and verdicts == RANG:
+        return Settled(
+            id=job.id,
+            version=job.version,
+            status=JobStatus.DONE,
+            next=None,
+            sequence=job.sequence + 1,
+            last_due_at=job.occurrence.at,
+            refusals=0,
+            pause=None,
+            trigger_id=job.trigger_id,
+            rang_its_only=True,
+        )
     confirmed = next((i for i, verdict in enumerate(verdicts) if verdict is not Verdict.CONFIRMED), len(verdicts))
     all_confirmed = confirmed == len(verdicts)
     standing = plan.then if all_confirmed else plan.ringing[confirmed]

@@ -1,7 +1,8 @@
 """The producer's SQL: claiming due rows, settling them, and looking ahead.
 
-`coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant. Inside a
-transaction now() stands still, so a claim and the look ahead after it speak of the same moment.
+`coalesce($n, now())`: null, and Postgres' clock decides what is due; or a moment that is about to come (see
+producer.firing). Inside a transaction now() stands still, and whoever looks ahead gives the same moment as the claim
+did: so the two speak of the same one, and nothing falls between them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +25,7 @@ FRESH_SECONDS = 30
 
 _CLAIMED = """
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, traceparent, null as trigger_id, coalesce($1::timestamptz, now()) as now
+       refusals, traceparent, null as trigger_id, now() as now
   from jobs
  where status = 'pending'"""
 
@@ -48,14 +49,14 @@ CLAIM_REFUSED = f"""{_CLAIMED}
 """
 
 NEXT_DUE = """
-select extract(epoch from next_run_at - now()) from jobs
- where status = 'pending' and retry_at is null and next_run_at > now()
+select next_run_at as at, now() as now from jobs
+ where status = 'pending' and retry_at is null and next_run_at > coalesce($1::timestamptz, now())
  order by next_run_at limit 1
 """
 
 NEXT_RETRY = """
-select extract(epoch from retry_at - now()) from jobs
- where status = 'pending' and retry_at is not null and retry_at > now()
+select retry_at as at, now() as now from jobs
+ where status = 'pending' and retry_at is not null and retry_at > coalesce($1::timestamptz, now())
  order by retry_at limit 1
 """
 
@@ -68,6 +69,7 @@ class Lane:
     claim_sql: str
     look_ahead_sql: str | None  # None: nothing of it comes due by itself
     settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
+    patient: bool = False  # it stands aside for those that are not: see producer.precedence
 
 
 # Looked up, not made: there are as many as there are jobs, and few of a kind.
@@ -81,17 +83,24 @@ def _seconds(seconds: int) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    now: datetime
+    now: datetime  # when the transaction began, by Postgres' clock
+    moment: datetime  # at which the jobs are due: now, or a little later
     jobs: list[DueJob]
 
+    @property
+    def ahead(self) -> float:
+        return (self.moment - self.now).total_seconds()
 
-async def claim_due(connection: Connection, lane: Lane, limit: int, now: datetime | None = None) -> Claim | None:
+
+async def claim_due(connection: Connection, lane: Lane, limit: int, moment: datetime | None = None) -> Claim | None:
     """Due rows of one lane, locked until the transaction ends and skipped by everybody else. None if there are none."""
-    rows = await connection.fetch(lane.claim_sql, now, limit)
+    rows = await connection.fetch(lane.claim_sql, moment, limit)
     if not rows:
         return None
+    now = rows[0]["now"]
     return Claim(
-        rows[0]["now"],
+        now,
+        moment or now,
         [
             DueJob(
                 id=row["id"],
@@ -132,9 +141,29 @@ update jobs
 """
 
 
+# What most rows come to: a one-shot that rang. Postgres knows the rest: two arrays instead of nine.
+FINISH = """
+update jobs
+   set status = 'done',
+       next_run_at = null,
+       sequence = jobs.sequence + 1,
+       last_due_at = jobs.next_run_at,
+       refusals = 0,
+       retry_at = null,
+       finished_at = now(),
+       updated_at = now(),
+       version = jobs.version + 1
+  from unnest($1::text[], $2::bigint[]) as s(id, version)
+ where jobs.id = s.id and jobs.version = s.version and jobs.status = 'pending'
+"""
+
+
 async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> None:
     """After the commit: confirmed occurrences are behind, each row stands at its next one, or is done."""
-    if not settled:
+    finished = [s for s in settled if s.rang_its_only]
+    if finished:
+        await connection.execute(FINISH, [s.id for s in finished], [s.version for s in finished])
+    if len(finished) == len(settled):
         return
     rows = [
         (
@@ -149,23 +178,29 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
             s.pause,
         )
         for s in settled
+        if not s.rang_its_only
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
 
 
 FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE, settle_jobs)
-BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs)  # what is late already was due before
-REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs)
+# What is late already was due before: there is nothing to look forward to.
+BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs, patient=True)
+REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs, patient=True)
 
 
-async def seconds_until_next(connection: Connection, lane: Lane) -> float | None:
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    at: datetime
+    in_seconds: float  # from the beginning of the transaction
+
+
+async def look_ahead(connection: Connection, lane: Lane, moment: datetime | None = None) -> Upcoming | None:
     """By Postgres' clock, so that a process whose own clock is off still wakes on time. What is due already was claimed
     by us or is locked by somebody else, and not worth waking for.
     """
-    if lane.look_ahead_sql is None:
-        return None
-    seconds = await connection.fetchval(lane.look_ahead_sql)
-    return None if seconds is None else float(seconds)
+    rows = await connection.fetch(lane.look_ahead_sql, moment) if lane.look_ahead_sql else []
+    return Upcoming(rows[0]["at"], (rows[0]["at"] - rows[0]["now"]).total_seconds()) if rows else None
 
 
 OVERDUE = """

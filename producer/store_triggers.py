@@ -25,14 +25,14 @@ with due as materialized (
 )
 select job_id as id, trigger_id, version, topic, payload, webhook, null as rule, 1 as rule_index, 'all' as misfire,
        0 as misfire_grace_seconds, requested_at as next_run_at, sequence - 1 as sequence, refusals, traceparent,
-       coalesce($1::timestamptz, now()) as now
+       now() as now
   from due
  where status <> 'cancelled'
 """
 
 NEXT_TRIGGER = """
-select extract(epoch from fire_at - now()) from triggers
- where fired_at is null and fire_at > now()
+select fire_at as at, now() as now from triggers
+ where fired_at is null and fire_at > coalesce($1::timestamptz, now())
  order by fire_at limit 1
 """
 

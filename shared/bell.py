@@ -15,6 +15,10 @@ class Bell:
     def silence(self) -> None:
         self._event.clear()
 
+    @property
+    def rung(self) -> bool:
+        return self._event.is_set()
+
     async def wait(self, timeout: float | None) -> None:
         try:
             async with asyncio.timeout(timeout):

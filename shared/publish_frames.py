@@ -6,6 +6,7 @@ it is laid out by hand: method, header and body of AMQP 0-9-1, joined into one p
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -73,7 +74,7 @@ def _properties(message: Outgoing, message_id: str) -> tuple[int, bytes]:
     parts.append(_short_string(message_id))
     if message.timestamp is not None:
         flags |= _TIMESTAMP
-        parts.append(_timestamp(int(message.timestamp.timestamp())))
+        parts.append(_known_timestamp(message.timestamp))
     if message.type:
         flags |= _TYPE
         parts.append(_known_string(message.type))
@@ -92,13 +93,25 @@ def _short_string(text: str) -> bytes:
 _known_string = lru_cache(maxsize=256)(_short_string)
 
 
+# The name of a field, and that a text follows.
+@lru_cache(maxsize=256)
+def _known_text_field(name: str) -> bytes:
+    return _short_string(name) + b"S"
+
+
+# All events of a claim have the same.
+@lru_cache(maxsize=16)
+def _known_timestamp(moment: datetime) -> bytes:
+    return _timestamp(int(moment.timestamp()))
+
+
 def _table(headers: Mapping[str, Any]) -> bytes:
     parts: list[bytes] = []
-    for name, value in sorted(headers.items()):
+    for name, value in sorted(headers.items()) if len(headers) > 1 else headers.items():
         if type(value) is not str or len(name) > _LONGEST_HEADER_NAME:
             return encode.field_table(dict(headers))
         text = value.encode()
-        parts += (_known_string(name), b"S", _length(len(text)), text)
+        parts += (_known_text_field(name), _length(len(text)), text)
     table = b"".join(parts)
     return _length(len(table)) + table
 

@@ -99,7 +99,7 @@ async def test_a_claim_of_triggers_walks_its_index_and_finds_their_jobs_by_key(d
 )
 async def test_looking_ahead_reads_one_row_of_the_index(database: Any, statement: str, index: str) -> None:
     await _fill(database)
-    nodes = list(_nodes(await _explain(database, statement)))
+    nodes = list(_nodes(await _explain(database, statement, "null::timestamptz")))
     assert nodes[-1]["Index Name"] == index
     assert any(node["Node Type"] == "Limit" for node in nodes)
     assert not any("Sort" in node["Node Type"] or "Seq" in node["Node Type"] for node in nodes)

@@ -36,10 +36,11 @@ def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
 
 
 def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
+    # Of one length: a history that is told again meets its keys in the same order.
     numbers = itertools.count()
 
     def fresh(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
-        return f"event-{job_id}-{due_at}-{topic}-{next(numbers)}"
+        return f"event-{job_id}-{due_at}-{topic}-{next(numbers):09}"
 
     monkeypatch.setattr("producer.events.idempotency_key", fresh)
 

@@ -28,6 +28,7 @@ from delivery.request import Request
 from delivery.signing import Secrets
 from producer.firing import Firer
 from producer.metrics import Metrics as ProducerMetrics
+from producer.precedence import Precedence
 from producer.store import Lane
 from shared import batches
 from shared.bell import Bell
@@ -100,6 +101,7 @@ class Steps:
             pool=_pool(worker),
             publisher=self._publisher(worker),
             names=self.broker.names,
+            precedence=Precedence(),
             metrics=self.producer_metrics,
             lane_metrics=self.producer_metrics.of_lane(lane.name),
             max_batch=3,

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from producer.planning import DueJob, Plan, plan
 from producer.settling import LONGEST_PAUSE, Settled, pause_after, put_off, settle
@@ -30,6 +31,17 @@ def settled(job: DueJob, planned: Plan, *verdicts: Verdict) -> Settled:
 def test_a_confirmed_one_shot_is_done() -> None:
     row = settled(a_due_job(), NOTHING_MORE, CONFIRMED)
     assert (row.status, row.next, row.sequence, row.last_due_at) == (JobStatus.DONE, None, 1, NOON)
+
+
+def test_a_one_shot_that_rang_is_settled_as_any_other_row_would_be() -> None:
+    """It has a shorter way, through the code and to Postgres; a job by a rule that ends here has not."""
+    job = a_due_job(refusals=7, sequence=3, version=5)
+    short = settle(job, NOTHING_MORE, [CONFIRMED])
+    long = settle(replace(job, rule=minutely()), NOTHING_MORE, [CONFIRMED])
+    assert short is not None
+    assert long is not None
+    assert (short.rang_its_only, long.rang_its_only) == (True, False)
+    assert replace(short, rang_its_only=False) == long
 
 
 @pytest.mark.parametrize("verdict", [NACKED, RETURNED, CLOSED])

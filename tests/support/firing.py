@@ -1,0 +1,37 @@
+"""One worker of a producer, in the test's own hands."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prometheus_client import CollectorRegistry
+
+from producer.firing import Firer
+from producer.metrics import Metrics
+from producer.precedence import Precedence
+from producer.store import BACKLOG, PLANNER, Lane
+from shared.broker import Broker
+from shared.database import open_pool
+from shared.publishing import Publisher
+from tests.support.stores import Site
+
+
+@asynccontextmanager
+async def a_firer(site: Site, lane: Lane = BACKLOG) -> AsyncIterator[Firer]:
+    metrics = Metrics(CollectorRegistry())
+    broker = Broker(site.amqp_url, name="test", names=site.names)
+    async with (
+        open_pool(site.database_url, "test", 2, **PLANNER) as pool,
+        broker.connected(),
+        Publisher(broker) as publisher,
+    ):
+        yield Firer(
+            lane=lane,
+            pool=pool,
+            publisher=publisher,
+            names=site.names,
+            precedence=Precedence(),
+            metrics=metrics,
+            lane_metrics=metrics.of_lane(lane.name),
+            max_batch=500,
+            publish_timeout=20,
+        )
