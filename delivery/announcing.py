@@ -1,20 +1,25 @@
 """Tells the applications how their deliveries ended: publishes `delivery.completed.<topic>` and
-`delivery.failed.<topic>` from committed rows, and forgets a row's announcement when the broker has confirmed it. A
-crash in between publishes it twice, never not at all.
+`delivery.failed.<topic>` of committed rows, and forgets a row's announcement when the broker has confirmed it. A crash
+in between publishes it twice, never not at all.
 """
 
-from dataclasses import dataclass
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import NamedTuple
 
 import orjson
 
 from delivery.metrics import Metrics
+from delivery.recorded import Recorded
 from delivery.states import DeliveryStatus
 from delivery.store_ended import Announcement, claim_announcements, settle_announcements
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.broker import Broker
-from shared.database import PASSING_TROUBLE, Pool, describe
+from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.fault_points import Point, reached
 from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of
@@ -27,10 +32,16 @@ from shared.pulse import beat
 from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-BATCH = 200
-# The bell rings in the process that recorded; this is for what another left behind.
+BATCH = 500
+# For what another process left behind.
 POLL_SECONDS = 1.0
 LONGEST_PAUSE = timedelta(minutes=5)
+ENDED = frozenset({DeliveryStatus.COMPLETED, DeliveryStatus.FAILED})
+# What has not been published by then, or is too much, is left to the table.
+LONGEST_IN_MEMORY = 5.0
+MOST_IN_MEMORY = 5000
+# After the confirm, to delete the row.
+TIME_TO_FORGET = 5.0
 
 
 def outcome_event(ended: Announcement, names: Names) -> Outgoing:
@@ -62,14 +73,55 @@ def pause_after(refusals: int) -> timedelta:
     return min(LONGEST_PAUSE, timedelta(seconds=1) * doubled)
 
 
-@dataclass(frozen=True, slots=True)
+def announcement_of(result: Recorded) -> Announcement:
+    """What the table would say of a delivery that has just ended."""
+    delivery = result.delivery
+    return Announcement(
+        delivery_id=delivery.id,
+        refusals=0,
+        job_id=delivery.job_id,
+        topic=delivery.topic,
+        sequence=delivery.sequence,
+        due_at=delivery.due_at,
+        idempotency_key=delivery.idempotency_key,
+        status=result.status,
+        attempts=result.retry_count + 1,
+        failure_reason=result.reason,
+        traceparent=delivery.traceparent,
+        trigger_id=delivery.trigger_id,
+    )
+
+
+class _Batch(NamedTuple):
+    ended: list[Announcement]
+    recorded_at: float
+
+
+@dataclass(slots=True)
 class Announcer:
+    """Whoever records an end announces it, from memory. Its row is there for when that fails: it is due when the time
+    that was promised is over, and then anybody's.
+    """
+
     pool: Pool
     broker: Broker
     publisher: Publisher
     metrics: Metrics
-    bell: Bell
     publish_timeout: float
+    _fresh: deque[_Batch] = field(default_factory=deque)
+    _bell: Bell = field(default_factory=Bell)
+    _look_again_at: float = 0.0
+
+    @property
+    def promised_within(self) -> float:
+        return LONGEST_IN_MEMORY + self.publish_timeout + TIME_TO_FORGET
+
+    def announce(self, results: Sequence[Recorded]) -> None:
+        """Those of them that ended, soon."""
+        ended = [announcement_of(result) for result in results if result.status in ENDED]
+        if ended and sum(len(batch.ended) for batch in self._fresh) < MOST_IN_MEMORY:
+            self._fresh.append(_Batch(ended, time.monotonic()))
+            self._bell.ring()
 
     async def run(self, stop: Stop) -> None:
         """Until the stop comes, and once more after it: for what ended last."""
@@ -77,49 +129,72 @@ class Announcer:
         stopping = False
         while not stopping:
             stopping = stop.requested
-            self.bell.silence()  # before looking: what rings from here on is looked at again
+            self._bell.silence()  # before looking: what rings from here on is looked at again
             if await self._announce_all():
                 backoff.reset()
-                await first_of(self.bell.wait(POLL_SECONDS), stop.wait())
+                await first_of(self._bell.wait(POLL_SECONDS), stop.wait())
             else:
                 await stop.sleep(backoff.next_pause())
 
     async def _announce_all(self) -> bool:
         """False if something stands in the way."""
         try:
-            full, stuck = True, False
+            stuck = False
+            while self._fresh and not stuck:
+                beat()
+                stuck = await self.announce_fresh_once()
+            full = time.monotonic() >= self._look_again_at
             while full and not stuck:
                 beat()
                 full, stuck = await self.announce_once()
+                self._look_again_at = time.monotonic() + POLL_SECONDS
         except PASSING_TROUBLE as error:
             get_log().warning("announcing_waits", error=describe(error))
             return False
         return not stuck
 
+    async def announce_fresh_once(self) -> bool:
+        """What was recorded here. Whether the broker gave no verdict on some of it: that is left to the table."""
+        ended: list[Announcement] = []
+        while self._fresh and len(ended) < BATCH:
+            batch = self._fresh.popleft()
+            if time.monotonic() - batch.recorded_at < LONGEST_IN_MEMORY:
+                ended += batch.ended
+        if not ended:
+            return False
+        if not self.broker.is_up:
+            return True
+        verdicts = await self._publish(ended)
+        reached(Point.DELIVERY_ANNOUNCED)
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            await _settle(connection, ended, verdicts)
+        self._observe(ended, verdicts)
+        return Verdict.UNKNOWN in verdicts
+
     async def announce_once(self) -> tuple[bool, bool]:
-        """Whether there may be more, and whether the broker gave no verdict on some of it."""
+        """What nobody has announced in time. Whether there may be more, and whether the broker gave no verdict on some
+        of it.
+        """
         if not self.broker.is_up:
             return False, True
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
             ended = await claim_announcements(connection, BATCH)
-            events = [outcome_event(one, self.broker.names) for one in ended]
-            verdicts = await self.publisher.publish(events, self.publish_timeout)
-            judged = list(zip(ended, verdicts, strict=True))
-            await settle_announcements(
-                connection,
-                [one.delivery_id for one, verdict in judged if verdict is Verdict.CONFIRMED],
-                {
-                    one.delivery_id: pause_after(one.refusals)
-                    for one, verdict in judged
-                    if verdict not in {Verdict.CONFIRMED, Verdict.UNKNOWN}
-                },
-            )
+            verdicts = await self._publish(ended)
+            await _settle(connection, ended, verdicts)
             if ended:
                 reached(Point.DELIVERY_ANNOUNCED)
-        for one, verdict in judged:
-            if verdict is Verdict.CONFIRMED:
-                self.metrics.announced.inc()
-            else:
+        self._observe(ended, verdicts)
+        return len(ended) == BATCH, Verdict.UNKNOWN in verdicts
+
+    async def _publish(self, ended: Sequence[Announcement]) -> list[Verdict]:
+        return await self.publisher.publish(
+            [outcome_event(one, self.broker.names) for one in ended], self.publish_timeout
+        )
+
+    def _observe(self, ended: Sequence[Announcement], verdicts: Sequence[Verdict]) -> None:
+        self.metrics.announced.inc(verdicts.count(Verdict.CONFIRMED))
+        for one, verdict in zip(ended, verdicts, strict=True):
+            if verdict is not Verdict.CONFIRMED:
                 self.metrics.not_announced.labels(verdict).inc()
                 get_log().warning(
                     "outcome_not_announced",
@@ -127,4 +202,16 @@ class Announcer:
                     verdict=verdict,
                     **trace_headers(one.traceparent),
                 )
-        return len(ended) == BATCH, Verdict.UNKNOWN in verdicts
+
+
+async def _settle(connection: Connection, ended: Sequence[Announcement], verdicts: Sequence[Verdict]) -> None:
+    judged = list(zip(ended, verdicts, strict=True))
+    await settle_announcements(
+        connection,
+        [one.delivery_id for one, verdict in judged if verdict is Verdict.CONFIRMED],
+        {
+            one.delivery_id: pause_after(one.refusals)
+            for one, verdict in judged
+            if verdict not in {Verdict.CONFIRMED, Verdict.UNKNOWN}
+        },
+    )

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, NamedTuple
 
 import msgspec
 import orjson
@@ -10,7 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, Validatio
 
 from delivery.request import host_of
 from shared.inbox import Received
-from shared.instants import require_year_in_range
+from shared.instants import parse_date_time, require_year_in_range
 from shared.messages import DUE_TYPE, ScheduleDue, Webhook
 from shared.tracing import read_traceparent
 
@@ -18,8 +19,7 @@ MAX_ERRORS = 10
 MAX_ERROR_LENGTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class NewDelivery:
+class NewDelivery(msgspec.Struct, frozen=True, gc=False):
     job_id: str
     idempotency_key: str
     topic: str
@@ -76,12 +76,92 @@ class _PayloadOnly(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _PlainDue(msgspec.Struct):
+    """A ScheduleDue as our own producer writes it: what fits this fits _WebhookDue, too, and takes a tenth of the time.
+    Whatever does not is left to that one, which says why, or finds nothing wrong with it.
+    """
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    topic: Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
+    sequence: Annotated[int, msgspec.Meta(ge=1, lt=2**62)]
+    due_at: str
+    fired_at: str
+    idempotency_key: Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,200}$")]
+    webhook: msgspec.Raw
+    payload: msgspec.Raw
+    trigger_id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+
+
+class _ReadWebhook(NamedTuple):
+    url: str
+    host: str
+    headers: str  # JSON text
+    timeout_seconds: float
+    max_retries: int
+    secret: str | None
+
+
+_plain_due = msgspec.json.Decoder(_PlainDue)
+
+
 def read_due(message: Received) -> NewDelivery | Unreadable:
     if message.unreadable or message.type not in {None, "", DUE_TYPE}:
         return _unreadable(message.unreadable or f"type: {message.type!r} is not {DUE_TYPE}")
     try:
+        return _read_plainly(message)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return _read_carefully(message)
+
+
+def _read_plainly(message: Received) -> NewDelivery:
+    """Raises if anything about it is unusual."""
+    orjson.loads(message.body)  # which looks into the payload, too
+    due = _plain_due.decode(message.body)
+    if "\0" in due.id or "\0" in (due.trigger_id or "") or "\n" in due.topic or "\n" in due.idempotency_key:
+        raise ValueError("a character that is not allowed")
+    return NewDelivery(
+        due.id,
+        due.idempotency_key,
+        due.topic,
+        due.sequence,
+        _instant(due.due_at),
+        _instant(due.fired_at),
+        bytes(due.payload).decode(),
+        *_read_webhook(bytes(due.webhook)),
+        read_traceparent(message.headers),
+        due.trigger_id,
+    )
+
+
+def _instant(text: str) -> datetime:
+    moment = parse_date_time(text)
+    if moment.tzinfo is None:
+        raise ValueError("no offset")
+    return moment
+
+
+# There are few of them, in thousands of events.
+@lru_cache(maxsize=1024)
+def _read_webhook(text: bytes) -> _ReadWebhook:
+    return _as_stored(_Webhook.model_validate(orjson.loads(text)))
+
+
+def _as_stored(webhook: Webhook) -> _ReadWebhook:
+    """ValueError for an address that cannot be called."""
+    return _ReadWebhook(
+        webhook.url,
+        host_of(webhook.url),
+        orjson.dumps(webhook.headers).decode(),
+        webhook.timeout_seconds,
+        webhook.max_retries,
+        webhook.secret,
+    )
+
+
+def _read_carefully(message: Received) -> NewDelivery | Unreadable:
+    try:
         due = _WebhookDue.model_validate(orjson.loads(message.body))
-        host = host_of(due.webhook.url)
+        webhook = _as_stored(due.webhook)
         # The payload's own bytes: numbers, escapes and white space go out as they came in.
         payload = bytes(msgspec.json.decode(message.body, type=_PayloadOnly).payload).decode()
     except orjson.JSONDecodeError as error:
@@ -101,12 +181,7 @@ def read_due(message: Received) -> NewDelivery | Unreadable:
         due_at=due.due_at,
         fired_at=due.fired_at,
         payload=payload,
-        url=due.webhook.url,
-        host=host,
-        headers=orjson.dumps(due.webhook.headers).decode(),
-        timeout_seconds=due.webhook.timeout_seconds,
-        max_retries=due.webhook.max_retries,
-        secret=due.webhook.secret,
+        **webhook._asdict(),
         traceparent=read_traceparent(message.headers),
         trigger_id=due.trigger_id,
     )

@@ -1,10 +1,12 @@
-"""Who may be called now: calls in flight and breakers, host by host, in this process. Pure: time is given.
+"""Who may be called now: rows of ours, calls and breakers, host by host, in this process. Pure: time is given.
 
-Only hosts that differ from the rule are remembered (a call in flight, failures behind them), so memory follows what
-goes on, not how many hosts there are.
+A host that answers quickly may have more rows than calls: the others wait here, for a moment, so that the next call
+begins when one is over and rows are claimed by the dozen. One that is slow, unknown or failing has none to spare.
+
+Only hosts that were called of late, or have failures behind them, are remembered: memory follows what goes on, not how
+many hosts there are.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -12,6 +14,16 @@ from delivery.breaker import Breaker, BreakerPolicy, after_failure
 
 FORGET_AFTER = 600.0
 LOOK_FOR_FORGOTTEN_EVERY = 10.0
+# What waits here should be on its way within this time, and is never more than so many times the calls at a time: of
+# its host, and in all.
+AHEAD_SECONDS = 0.5
+MOST_AHEAD = 16
+MOST_WAITING = 4
+# Outcomes that may wait to be written, times the calls at a time: beyond that the database is down or behind, and
+# nobody is called whose outcome could not be kept.
+MOST_UNWRITTEN = 2
+# How much the last call counts in what a host is thought to take.
+NEWEST_SHARE = 0.2
 
 
 class BreakerChange(Enum):
@@ -20,23 +32,37 @@ class BreakerChange(Enum):
 
 
 @dataclass(slots=True)
+class _Busy:
+    waiting: int = 0  # rows of ours that are not called yet
+    calling: int = 0
+    seconds: float | None = None  # that a call takes, lately
+
+
+@dataclass(slots=True)
 class Hosts:
     max_in_flight: int
     max_per_host: int
     policy: BreakerPolicy
-    _in_flight: Counter[str] = field(default_factory=Counter)
-    _total: int = 0
+    _busy: dict[str, _Busy] = field(default_factory=dict)
+    _calling: int = 0
+    _unwritten: int = 0
     _breakers: dict[str, Breaker] = field(default_factory=dict)
     _tripped: set[str] = field(default_factory=set)  # of those, the ones that are not closed
     _looked_at: float = 0.0
 
     @property
     def in_flight(self) -> int:
-        return self._total
+        return self._calling
 
     @property
     def free(self) -> int:
-        return self.max_in_flight - self._total
+        """How many rows may be claimed. What a quick host has waiting takes nobody's place."""
+        if self._too_much_is_unwritten:
+            return 0
+        waiting = sum(busy.waiting for busy in self._busy.values())
+        beyond = sum(max(0, busy.waiting - self._ahead(host, busy)) for host, busy in self._busy.items())
+        slots = self.max_in_flight - self._calling - beyond
+        return max(0, min(slots, MOST_WAITING * self.max_in_flight - waiting))
 
     @property
     def tripped(self) -> int:
@@ -47,37 +73,62 @@ class Hosts:
         return self._breakers.get(host)
 
     def room_of(self, host: str, now: float) -> int:
-        """How many more calls the host may get."""
-        breaker = self._breakers.get(host)
-        allowed = breaker.calls_allowed(self.max_per_host, now) if breaker else self.max_per_host
-        return max(0, allowed - self._in_flight[host]) if host in self._in_flight else allowed
+        """How many more rows of the host may be claimed."""
+        busy, allowed = self._busy.get(host), self._calls_allowed(host, now)
+        if busy is None:
+            return allowed
+        return max(0, allowed + self._ahead(host, busy) - busy.calling - busy.waiting)
 
     def exceptions(self, now: float) -> dict[str, int]:
         """Room of the hosts for which it is not simply the limit per host."""
-        return {host: self.room_of(host, now) for host in self._in_flight.keys() | self._tripped}
+        return {host: self.room_of(host, now) for host in self._busy.keys() | self._tripped}
+
+    def wants_more(self, host: str, now: float) -> bool:
+        """Whether a claim is worth its while: not for every single row, if there are enough to go on with."""
+        busy = self._busy.get(host)
+        return self.room_of(host, now) > 0 and (busy is None or 2 * busy.waiting <= self._ahead(host, busy))
 
     def take(self, host: str) -> None:
-        self._in_flight[host] += 1
-        self._total += 1
+        """A row of the host is ours."""
+        self._busy.setdefault(host, _Busy()).waiting += 1
 
-    def release(self, host: str) -> None:
-        """As if it had never been taken."""
-        self.hang_up(host)
-        self.write_off()
+    def let_go(self, host: str) -> None:
+        """It is not, after all."""
+        self._busy[host].waiting -= 1
+
+    def may_start(self, host: str, now: float) -> bool:
+        return (
+            self._calling < self.max_in_flight
+            and not self._too_much_is_unwritten
+            and self._busy[host].calling < self._calls_allowed(host, now)
+        )
+
+    def start(self, host: str) -> None:
+        """The call of a row that waited."""
+        busy = self._busy[host]
+        busy.waiting -= 1
+        busy.calling += 1
+        self._calling += 1
+
+    def pass_over(self, host: str) -> None:
+        """It will not be called, which has to be written, too."""
+        self._busy[host].waiting -= 1
+        self._unwritten += 1
 
     def hang_up(self, host: str) -> None:
-        """The call is over: its host has room for another one. It counts in all until it is written off."""
-        self._in_flight[host] -= 1
-        if not self._in_flight[host]:
-            del self._in_flight[host]
+        """The call is over: there is room for another one. Its outcome is to be written."""
+        self._busy[host].calling -= 1
+        self._calling -= 1
+        self._unwritten += 1
 
     def write_off(self) -> None:
         """Its outcome is written, or known to be void."""
-        self._total -= 1
+        self._unwritten -= 1
 
-    def report(self, host: str, *, well: bool, now: float) -> BreakerChange | None:
+    def report(self, host: str, *, well: bool, seconds: float, now: float) -> BreakerChange | None:
         before = self._breakers.get(host)
         if well:
+            self._note_pace(host, seconds)
             self._breakers.pop(host, None)
             self._tripped.discard(host)
             return BreakerChange.CLOSED if before and before.is_tripped else None
@@ -93,12 +144,35 @@ class Hosts:
         return min((moment - now for moment in moments if moment > now), default=None)
 
     def forget_idle(self, now: float) -> None:
-        """Hosts that nobody has called for a while: their old failures say nothing about today."""
+        """Hosts that nobody calls: how they were says nothing about today."""
         if now - self._looked_at < LOOK_FOR_FORGOTTEN_EVERY:
             return
         self._looked_at = now
+        for host, busy in list(self._busy.items()):
+            if not busy.waiting and not busy.calling:
+                del self._busy[host]
         for host, breaker in list(self._breakers.items()):
             quiet_since = max(breaker.changed_at, breaker.open_until or 0.0)
-            if now - quiet_since > FORGET_AFTER and host not in self._in_flight:
+            if now - quiet_since > FORGET_AFTER and host not in self._busy:
                 del self._breakers[host]
                 self._tripped.discard(host)
+
+    @property
+    def _too_much_is_unwritten(self) -> bool:
+        return self._unwritten >= MOST_UNWRITTEN * self.max_in_flight
+
+    def _calls_allowed(self, host: str, now: float) -> int:
+        breaker = self._breakers.get(host)
+        return breaker.calls_allowed(self.max_per_host, now) if breaker else self.max_per_host
+
+    def _ahead(self, host: str, busy: _Busy) -> int:
+        """How many of its rows may wait here while all its calls are under way."""
+        if busy.seconds is None or host in self._breakers:
+            return 0
+        in_time = self.max_per_host * AHEAD_SECONDS / max(busy.seconds, 0.001)
+        return min(MOST_AHEAD * self.max_per_host, int(in_time))
+
+    def _note_pace(self, host: str, seconds: float) -> None:
+        if busy := self._busy.get(host):
+            known = busy.seconds if busy.seconds is not None else seconds
+            busy.seconds = known + NEWEST_SHARE * (seconds - known)

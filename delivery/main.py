@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from delivery.addresses import AddressRules
 from delivery.announcing import Announcer
+from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
 from delivery.calling import Caller
 from delivery.dispatching import Dispatcher
@@ -64,15 +65,21 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         if stop.requested:
             return
         await _log_open(pool)
-        work_waiting, something_ended = Bell(), Bell()
-        dispatcher = Dispatcher(
-            pool=pool,
+        work_waiting = Bell()
+        announcer = Announcer(pool, outbound, announcing, metrics, settings.publish_timeout_seconds)
+        attempter = Attempter(
             caller=caller,
-            recorder=Recorder(pool, metrics, something_ended),
-            hosts=_hosts(settings),
             secrets=secrets,
             rules=rules,
             retry_policy=_retry_policy(settings),
+            metrics=metrics,
+            lease_margin=settings.lease_margin_seconds,
+        )
+        dispatcher = Dispatcher(
+            pool=pool,
+            attempter=attempter,
+            recorder=Recorder(pool, metrics, announcer),
+            hosts=_hosts(settings),
             metrics=metrics,
             bell=work_waiting,
             lease_margin=settings.lease_margin_seconds,
@@ -81,9 +88,6 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             pool, parking, names.parking, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
-        announcer = Announcer(
-            pool, outbound, announcing, metrics, something_ended, publish_timeout=settings.publish_timeout_seconds
-        )
         retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)
         all_recorded = Stop()
 

@@ -29,7 +29,11 @@ class Metrics:
         self.leases_lost = Counter(
             "delivery_leases_lost", "Results dropped because another worker had taken over", registry=registry
         )
-        self.given_back = Counter("deliveries_given_back", "Calls abandoned at shutdown", registry=registry)
+        self.given_back = Counter(
+            "deliveries_given_back",
+            "Claims given back without an attempt",
+            registry=registry,
+        )
         self.in_flight = Gauge("deliveries_in_flight", "Calls in flight now", registry=registry)
         self.open_breakers = Gauge("delivery_breakers_open", "Hosts that are left alone", registry=registry)
         self.breaker_changes = Counter(

@@ -1,16 +1,16 @@
 """From an outcome to what is written about it. Pure."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
+
+import msgspec
 
 from delivery.outcomes import Answered, CallResult, Delivered, GiveUp, Outcome, Retry, Unanswered
 from delivery.request import Delivery
 from delivery.states import DeliveryStatus, checked_move
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRow:
+class AttemptRow(msgspec.Struct, frozen=True, gc=False):
     started_at: datetime
     duration: timedelta
     status_code: int | None
@@ -18,8 +18,7 @@ class AttemptRow:
     answer: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     delivery: Delivery
     status: DeliveryStatus
     retry_count: int
@@ -46,7 +45,7 @@ def recorded(
 
 
 def given_back(delivery: Delivery) -> Recorded:
-    """The call was abandoned: due again at once, for somebody else, and no attempt is spent."""
+    """There was no call, or it was abandoned: due again at once, for somebody else, and no attempt is spent."""
     status = checked_move(DeliveryStatus.PROCESSING, DeliveryStatus.PROCESSING)
     return Recorded(delivery, status, delivery.retry_count, timedelta(0), None, None)
 

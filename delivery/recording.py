@@ -1,13 +1,14 @@
 """Writes down how attempts ended, many at a time: whatever has piled up while the last batch was being written is the
-next one. A result that cannot be written is kept and tried again; its slot stays taken, so nothing piles up behind a
+next one. A result that cannot be written is kept and tried again; its place stays taken, so nothing piles up behind a
 database that is down.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from delivery.announcing import Announcer
 from delivery.lateness import log_if_late
 from delivery.metrics import Metrics
 from delivery.recorded import Recorded
@@ -15,7 +16,6 @@ from delivery.states import DeliveryStatus
 from delivery.store import record
 from shared.backoff import Backoff
 from shared.batches import together_or_one_by_one
-from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Pool, describe
 from shared.fault_points import Point, reached
 from shared.lateness import Stage
@@ -28,33 +28,25 @@ BATCH = 500
 
 
 @dataclass(slots=True)
-class _Waiting:
-    result: Recorded
-    written: "asyncio.Future[None]"
-
-
-@dataclass(slots=True)
 class Recorder:
     pool: Pool
     metrics: Metrics
-    something_ended: Bell
-    _waiting: list[_Waiting] = field(default_factory=list)
+    announcer: Announcer
+    _waiting: list[Recorded] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
 
-    def submit(self, result: Recorded) -> "asyncio.Future[None]":
-        """Done when the result is written, or known to be void."""
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(result, written))
+    def submit(self, result: Recorded) -> None:
+        self._waiting.append(result)
         self._arrived.set()
-        return written
 
     def close(self) -> None:
         """No more will be submitted: `run` ends when all is written."""
         self._closing = True
         self._arrived.set()
 
-    async def run(self) -> None:
+    async def run(self, on_written: Callable[[Sequence[Recorded]], None]) -> None:
+        """Tells of each batch that is written, or known to be void."""
         backoff = Backoff()
         while True:
             with resting():
@@ -66,7 +58,7 @@ class Recorder:
                 self._arrived.clear()
                 continue
             try:
-                await self._write([waiting.result for waiting in batch])
+                await self._write(batch)
                 backoff.reset()
             except PASSING_TROUBLE as error:
                 self._waiting = batch + self._waiting
@@ -74,15 +66,12 @@ class Recorder:
                 get_log().warning("recording_waits", error=describe(error), retry_in_seconds=round(pause, 1))
                 await asyncio.sleep(pause)
                 continue
-            for waiting in batch:
-                if not waiting.written.done():
-                    waiting.written.set_result(None)
+            on_written(batch)
 
     async def _write(self, results: Sequence[Recorded]) -> None:
         written = await together_or_one_by_one(results, self._write_together, _refused, self.metrics.split_batches.inc)
         reached(Point.DELIVERY_RECORDED)
-        if any(written):
-            self.something_ended.ring()
+        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept])
         in_detail = get_log().is_enabled_for(logging.DEBUG)
         for result, kept in zip(results, written, strict=True):
             try:
@@ -92,7 +81,7 @@ class Recorder:
 
     async def _write_together(self, results: Sequence[Recorded]) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            held = await record(connection, results)
+            held = await record(connection, results, self.announcer.promised_within)
         return [(result.delivery.id, result.delivery.version) in held for result in results]
 
     def _observe(self, result: Recorded, *, kept: bool, in_detail: bool) -> None:

@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from delivery.addresses import AddressRules
 
 # A lookup that hangs keeps its thread until the system gives up on it; this is how many may do so at once.
@@ -20,6 +18,10 @@ MAX_LOOKUPS = 512
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Lookup = Callable[[str, int], list[AddressInfo]]
+
+
+class LookupFailed(OSError):
+    """No address to be had for the name."""
 
 
 def system_lookup(host: str, port: int) -> list[AddressInfo]:
@@ -32,7 +34,7 @@ class _LookedUp:
     error: OSError | None = None
 
 
-class GuardedResolver(AbstractResolver):
+class GuardedResolver:
     """Each lookup has a thread of its own, so that one which hangs is in nobody's way, and a deadline; calls to one
     host share a lookup.
     """
@@ -43,35 +45,25 @@ class GuardedResolver(AbstractResolver):
         self._lookup = lookup
         self._under_way: dict[tuple[str, int], asyncio.Future[_LookedUp]] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """OSError if there is no answer, ForbiddenAddress if one of the answers is not allowed."""
+    async def resolve(self, host: str, port: int) -> list[AddressInfo]:
+        """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed."""
         future = self._under_way.get((host, port)) or self._start(host, port)
         try:
             async with asyncio.timeout(self._deadline):
                 looked_up = await asyncio.shield(future)
         except TimeoutError:
-            raise OSError(None, f"the lookup of {host} took longer than {self._deadline} s") from None
+            raise LookupFailed(None, f"the lookup of {host} took longer than {self._deadline} s") from None
         if looked_up.error is not None:
-            raise looked_up.error
+            raise LookupFailed(*looked_up.error.args) from looked_up.error
+        if not looked_up.infos:
+            raise LookupFailed(None, f"{host} has no address")
         for info in looked_up.infos:
             self._rules.check_address(str(info[4][0]))
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(sockaddr[0]),
-                port=port,
-                family=family,
-                proto=proto,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for family, _, proto, _, sockaddr in looked_up.infos
-        ]
+        return looked_up.infos
 
     def _start(self, host: str, port: int) -> asyncio.Future[_LookedUp]:
         if len(self._under_way) >= MAX_LOOKUPS:
-            raise OSError(None, "too many name lookups are hanging")
+            raise LookupFailed(None, "too many name lookups are hanging")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_LookedUp] = loop.create_future()
         self._under_way[host, port] = future
@@ -96,11 +88,8 @@ class GuardedResolver(AbstractResolver):
             threading.Thread(target=look_up, daemon=True, name="name lookup").start()
         except RuntimeError as error:  # no more threads to be had
             del self._under_way[host, port]
-            raise OSError(None, str(error)) from None
+            raise LookupFailed(None, str(error)) from None
         return future
-
-    async def close(self) -> None:
-        pass
 
 
 def guarded_socket(rules: AddressRules) -> Callable[[AddressInfo], socket.socket]:

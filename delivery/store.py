@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 import asyncpg
-import orjson
 
 from delivery.due_events import NewDelivery
 from delivery.recorded import Recorded
@@ -63,7 +63,13 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
 # statement was first planned: always by the indexes that were made for it.
 PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
-_AND_LEASE = """
+# What a claim gives, in the order of Delivery's own fields.
+_CLAIMED = ", ".join(
+    {"id": "deliveries.id", "claimed_at": "coalesce($1::timestamptz, now()) as claimed_at"}.get(name, name)
+    for name in Delivery.__struct_fields__
+)
+
+_AND_LEASE = f"""
 update deliveries
    set status = 'PROCESSING',
        version = version + 1,
@@ -71,9 +77,7 @@ update deliveries
        updated_at = now()
   from due
  where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
-returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
-          coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
-          retry_count, secret, traceparent, trigger_id"""
+returning {_CLAIMED}"""  # noqa: S608 - put together from constants
 
 # The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
 # has no room fills them all, CLAIM_ROUND finds the others behind it.
@@ -142,12 +146,12 @@ class Room:
 
 async def claim_oldest(
     connection: Connection, room: Room, lease_margin: float, look_at: int, now: datetime | None = None
-) -> tuple[list[Delivery], bool]:
-    """New, retryable and abandoned rows alike, and whether there are more due than were looked at. What is returned is
-    ours until its lease ends: the call's own timeout and the margin from now.
+) -> tuple[list[Delivery], int]:
+    """New, retryable and abandoned rows alike, and how many that are due were looked at: `look_at` at most. What is
+    returned is ours until its lease ends: the call's own timeout and the margin from now.
     """
     rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), look_at)
-    return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"] == look_at
+    return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"]
 
 
 async def claim_round(
@@ -164,10 +168,10 @@ def _bounds(room: Room, lease_margin: float, now: datetime | None) -> tuple[obje
 
 
 def _delivery(row: asyncpg.Record) -> Delivery:
-    return Delivery(**{name: row[name] for name in _COLUMNS} | {"headers": orjson.loads(row["headers"])})
+    return Delivery(*islice(row, _FIELDS))
 
 
-_COLUMNS = tuple(field.name for field in fields(Delivery))
+_FIELDS = len(Delivery.__struct_fields__)
 
 NEXT_DUE = """
 select extract(epoch from min(next_attempt_at) - now()) from deliveries
@@ -206,15 +210,17 @@ with outcome as (
       from outcome o join recorded using (id, version)
      where o.started_at is not null
 ), announcement as (
-    insert into delivery_announcements (delivery_id)
-    select id from recorded where status in ('COMPLETED', 'FAILED')
+    insert into delivery_announcements (delivery_id, announce_at)
+    select id, now() + make_interval(secs => $12) from recorded where status in ('COMPLETED', 'FAILED')
 )
 select id, version from recorded
 """
 
 
-async def record(connection: Connection, results: Sequence[Recorded]) -> set[tuple[int, int]]:
-    """After the commit: attempts, new states and announcements of all whose lease was still held. Returns which."""
+async def record(connection: Connection, results: Sequence[Recorded], announced_within: float) -> set[tuple[int, int]]:
+    """After the commit: attempts, new states and announcements of all whose lease was still held. Returns which.
+    Whoever records is to announce them, too; what is not announced after so many seconds is anybody's.
+    """
     rows = [
         (
             r.delivery.id,
@@ -231,7 +237,8 @@ async def record(connection: Connection, results: Sequence[Recorded]) -> set[tup
         )
         for r in results
     ]
-    recorded = await connection.fetch(RECORD, *(list(column) for column in zip(*rows, strict=True)))
+    columns = (list(column) for column in zip(*rows, strict=True))
+    recorded = await connection.fetch(RECORD, *columns, announced_within)
     return {(row["id"], row["version"]) for row in recorded}
 
 

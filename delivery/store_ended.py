@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from delivery.states import DeliveryStatus
 from shared.database import Connection
 
@@ -16,8 +18,7 @@ select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.ide
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
+class Announcement(msgspec.Struct, frozen=True, gc=False):
     delivery_id: int
     refusals: int
     job_id: str

@@ -2,7 +2,6 @@
 the real decisions. Only the broker and the receiver are played.
 """
 
-import asyncio
 import json
 import time
 from contextlib import suppress
@@ -16,11 +15,13 @@ from consumer.handling import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
 from delivery.addresses import AddressRules
 from delivery.announcing import Announcer
+from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
 from delivery.calling import Caller
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
 from delivery.intake import DueHandler
+from delivery.line import Held
 from delivery.metrics import Metrics as DeliveryMetrics
 from delivery.outcomes import Answered, CallError, CallResult, RetryPolicy, Unanswered
 from delivery.recording import Recorder
@@ -113,44 +114,46 @@ class Steps:
             self.ledger.in_doubt(worker)
 
     async def dispatch(self, worker: Worker) -> None:
-        dispatcher = Dispatcher(
-            pool=_pool(worker),
+        announcer = self._announcer(worker)
+        attempter = Attempter(
             caller=cast("Caller", SimCaller(worker, self.ledger)),
-            recorder=Recorder(_pool(worker), self.delivery_metrics, Bell()),
-            hosts=Hosts(3, 3, BreakerPolicy(failures=1_000_000)),
             secrets=Secrets.load(None, None),
             rules=AddressRules((), frozenset()),
             retry_policy=RetryPolicy(timedelta(seconds=20), timedelta(seconds=60)),
             metrics=self.delivery_metrics,
-            bell=Bell(),
             lease_margin=LEASE_MARGIN,
             chance=lambda: 0.5,
+        )
+        dispatcher = Dispatcher(
+            pool=_pool(worker),
+            attempter=attempter,
+            recorder=Recorder(_pool(worker), self.delivery_metrics, announcer),
+            hosts=Hosts(3, 3, BreakerPolicy(failures=1_000_000)),
+            metrics=self.delivery_metrics,
+            bell=Bell(),
+            lease_margin=LEASE_MARGIN,
         )
         try:
             claimed = await dispatcher.claim_once()
         except PASSING_TROUBLE:
             return
         self.ledger.claimed(worker, claimed, LEASE_MARGIN)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(dispatcher.recorder.run())
-            try:
-                # One after the other, so that whoever drives the worker can follow.
-                for delivery in claimed:
-                    await dispatcher._deliver(delivery, time.monotonic())
-            finally:
-                dispatcher.recorder.close()
+        dispatcher.recorder.close()  # so that it returns when all is written
+        # One after the other, so that whoever drives the worker can follow.
+        for delivery in claimed:
+            dispatcher.hosts.start(delivery.host)
+            await dispatcher.deliver(Held(delivery, time.monotonic()))
+            await dispatcher.recorder.run(lambda _: None)
+        with suppress(*PASSING_TROUBLE):
+            await announcer.announce_fresh_once()
 
     async def announce(self, worker: Worker) -> None:
-        announcer = Announcer(
-            _pool(worker),
-            cast("Broker", self.broker),
-            self._publisher(worker),
-            self.delivery_metrics,
-            Bell(),
-            TIMEOUT,
-        )
         with suppress(*PASSING_TROUBLE):
-            await announcer.announce_once()
+            await self._announcer(worker).announce_once()
+
+    def _announcer(self, worker: Worker) -> Announcer:
+        broker, publisher = cast("Broker", self.broker), self._publisher(worker)
+        return Announcer(_pool(worker), broker, publisher, self.delivery_metrics, TIMEOUT)
 
     def _publisher(self, worker: Worker) -> Publisher:
         return cast("Publisher", SimPublisher(self.broker, worker))

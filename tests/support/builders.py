@@ -1,5 +1,6 @@
 """Valid things with one call, so that a test names only what it is about."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -86,4 +87,5 @@ def a_delivery(**overrides: Any) -> Delivery:
         "retry_count": 0,
         "secret": None,
     }
-    return Delivery(**{**fields, **overrides})
+    given = {**fields, **overrides}
+    return Delivery(**{**given, "headers": json.dumps(given["headers"])})

@@ -67,14 +67,14 @@ def test_hashes_are_required_wherever_the_locks_are_installed() -> None:
 
 def test_a_wheel_that_was_tampered_with_is_not_installed(tmp_path: Path) -> None:
     """Under the name and version that the lock asks for, with other bytes in it."""
-    entry = entries("requirements.lock")["httpx-aiohttp"]
+    entry = entries("requirements.lock")["standardwebhooks"]
     [version] = re.findall(r"==([\w.]+)", entry)
     wheelhouse = tmp_path / "wheels"
     wheelhouse.mkdir()
-    forge_wheel(wheelhouse, "httpx_aiohttp", version)
+    forge_wheel(wheelhouse, "standardwebhooks", version)
     pinned, unhashed = tmp_path / "pinned.txt", tmp_path / "unhashed.txt"
     pinned.write_text(entry)
-    unhashed.write_text(f"httpx-aiohttp=={version}\n")
+    unhashed.write_text(f"standardwebhooks=={version}\n")
     target = tmp_path / "installed"
     pip: list[str | Path] = [sys.executable, "-m", "pip", "install", "--isolated", "--disable-pip-version-check"]
     pip += ["--no-index", "--no-deps", "--no-cache-dir", "--find-links", wheelhouse, "--target", target]
@@ -86,7 +86,7 @@ def test_a_wheel_that_was_tampered_with_is_not_installed(tmp_path: Path) -> None
 
     taken = run(*pip, "--requirement", unhashed)
     assert taken.returncode == 0, f"without hashes nobody would have noticed: {taken.stderr}"
-    assert (target / "httpx_aiohttp.py").read_text() == "print('gotcha')\n"
+    assert (target / "standardwebhooks.py").read_text() == "print('gotcha')\n"
 
 
 def forge_wheel(directory: Path, name: str, version: str) -> None:

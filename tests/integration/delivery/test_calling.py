@@ -4,54 +4,20 @@ import asyncio
 import gzip
 import random
 import socket
-import ssl
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
-from httpx import URL
 
 from delivery.addresses import AddressRules, parse_networks
-from delivery.calling import ANSWER_CAP, Caller
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
-from delivery.request import Request
+from delivery.calling import Caller
+from delivery.http_connection import ANSWER_CAP
+from delivery.outcomes import Answered, CallError, Unanswered
 from delivery.resolving import AddressInfo
 from tests.support.certificates import self_signed
+from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call
 from tests.support.receiver import Call, Gate, a_receiver, answering
-
-LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
-RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
-
-
-def a_request(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Request:
-    return Request(URL(url), {"X-Idempotency-Key": "k", "Accept-Encoding": "identity"}, body, timeout)
-
-
-async def call(url: str, timeout: float = 5.0, rules: AddressRules = LOOPBACK, **options: Any) -> CallResult:
-    async with Caller.opened(rules, connect_timeout=1.0, **options) as caller:
-        return await caller.call(a_request(url, timeout))
-
-
-@asynccontextmanager
-async def a_raw_server(behave: RawServer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Whatever it does with the connection, it is not HTTP as anybody would write it."""
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await behave(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
-    finally:
-        server.close()
 
 
 async def test_the_answer_has_the_status_the_body_and_retry_after() -> None:
@@ -274,28 +240,3 @@ async def test_cancelled_and_timed_out_calls_do_not_wear_the_pool_out() -> None:
         await asyncio.gather(*(churn(number) for number in range(40)))
         results = await asyncio.gather(*(caller.call(a_request(receiver.url)) for _ in range(50)))
     assert {type(result) for result in results} == {Answered}
-
-
-async def _answer_and_keep(lines: list[bytes], answer: bytes, reader: asyncio.StreamReader, writer: Any) -> None:
-    while (line := await reader.readline()).strip():
-        lines.append(line.strip())
-    writer.write(answer)
-    await writer.drain()
-
-
-async def test_a_reason_phrase_in_another_alphabet_is_no_failure() -> None:
-    answer = b"HTTP/1.1 200 Accept\xe9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
-        assert await call(url) == Answered(200, None, b"")
-
-
-async def test_the_address_and_the_header_names_go_out_as_they_were_written() -> None:
-    lines: list[bytes] = []
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_raw_server(lambda reader, writer: _answer_and_keep(lines, answer, reader, writer)) as url:
-        await call(f"{url}/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa")
-    assert lines[0] == b"POST /hook/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa HTTP/1.1"
-    assert b"X-Idempotency-Key: k" in lines
-    assert b"Accept-Encoding: identity" in lines
-    assert sum(line.lower().startswith(b"content-length:") for line in lines) == 1
-    assert sum(line.lower().startswith(b"host:") for line in lines) == 1

@@ -95,8 +95,8 @@ async def test_a_host_that_fills_the_view_is_stepped_over_in_a_round(database: A
     await insert_rows(database, "a:80", 2)
     await insert_rows(database, "z:80", 2)
     async with database.transaction():
-        claimed, more = await claim_oldest(database, Room(10, 10, {"dead:80": 0}), MARGIN, 20)
-    assert (claimed, more) == ([], True)
+        claimed, looked_at = await claim_oldest(database, Room(10, 10, {"dead:80": 0}), MARGIN, 20)
+    assert (claimed, looked_at) == ([], 20)
     assert hosts_of(await claim_in_round(database, total=3, after="b", dead=0)) == {"z": 2}
     assert hosts_of(await claim_in_round(database, total=3, dead=0)) == {"a": 2}
 
@@ -169,6 +169,7 @@ async def test_an_outcome_is_recorded_with_its_attempt_and_its_announcement(data
             recorded(again, Answered(503), Retry(timedelta(seconds=60), "http_503"), now, took),
             recorded(over, Answered(404), GiveUp("http_404"), now, took),
         ],
+        announced_within=0,
     )
     assert written == {(d.id, d.version) for d in (done, again, over)}
     rows = await database.fetch("select status, retry_count, failure_reason, version from deliveries order by id")
@@ -192,7 +193,7 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
         later = mine.claimed_at + timedelta(minutes=5)
         [[theirs], _] = await claim_oldest(database, Room(1, 1, NOBODY), MARGIN, 10, now=later)
     ended = recorded(mine, Answered(200), Delivered(), mine.claimed_at, timedelta(0))
-    assert await record(database, [ended, given_back(mine)]) == set()
+    assert await record(database, [ended, given_back(mine)], 0) == set()
     row = await database.fetchrow("select status, version from deliveries")
     assert tuple(row) == ("PROCESSING", theirs.version)
     for table in ("delivery_attempts", "delivery_announcements"):
@@ -202,7 +203,7 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
 async def test_a_delivery_that_is_given_back_is_due_at_once_and_spends_no_attempt(database: Any) -> None:
     await insert_rows(database, "a:80", 1)
     [first] = await claim(database)
-    await record(database, [given_back(first)])
+    await record(database, [given_back(first)], 0)
     [second] = await claim(database)
     assert (second.retry_count, second.version) == (0, first.version + 2)
     assert await database.fetchval("select count(*) from delivery_attempts") == 0
@@ -214,7 +215,7 @@ async def test_retention_deletes_what_ended_long_ago_and_was_announced(database:
     claimed = sorted(await claim(database), key=lambda delivery: delivery.host)
     now = datetime.now(UTC)
     ended = [recorded(delivery, Answered(200), Delivered(), now, timedelta(0)) for delivery in claimed[:3]]
-    await record(database, ended)
+    await record(database, ended, 0)
     await database.execute("delete from delivery_announcements where delivery_id <> $1", claimed[0].id)
     assert await delete_finished(database, timedelta(days=30), 10) == 0
     assert await delete_finished(database, timedelta(0), 1) == 1, "a few at a time"

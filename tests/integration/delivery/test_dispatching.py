@@ -15,7 +15,6 @@ from delivery.breaker import BreakerPolicy
 from delivery.dispatching import LOOK_AT, Dispatcher
 from delivery.hosts import Hosts
 from delivery.metrics import Metrics
-from delivery.outcomes import RetryPolicy
 from delivery.store import PLANNER
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, open_pool
@@ -41,12 +40,9 @@ async def a_dispatcher(site: Site, hosts: Hosts) -> AsyncIterator[Dispatcher]:
     async with open_pool(site.database_url, "claiming", 1, **PLANNER) as pool:
         yield Dispatcher(
             pool=pool,
-            caller=nobody,
+            attempter=nobody,
             recorder=nobody,
             hosts=hosts,
-            secrets=nobody,
-            rules=nobody,
-            retry_policy=RetryPolicy(),
             metrics=Metrics(CollectorRegistry()),
             bell=Bell(),
             lease_margin=30.0,
@@ -64,7 +60,7 @@ async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(s
         first = await dispatcher.claim_once()
         assert [delivery.host for delivery in first] == ["a:80", "a:80", "z:80"]
         assert await dispatcher.claim_once() == [], "there is no slot left"
-        hosts.release("a:80")
+        hosts.let_go("a:80")
         assert [delivery.host for delivery in await dispatcher.claim_once()] == ["z:80"]
 
 
@@ -81,7 +77,7 @@ async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> N
     async with a_dispatcher(site, hosts) as dispatcher:
         with pytest.raises(PASSING_TROUBLE):
             await dispatcher.claim_once()
-    assert hosts.in_flight == 0
+    assert (hosts.free, hosts.room_of("long:80", 0.0)) == (10, 2)
     assert await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'") == 0
 
 

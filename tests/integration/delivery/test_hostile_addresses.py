@@ -19,7 +19,7 @@ import pytest
 from delivery.addresses import AddressRules, parse_networks
 from delivery.calling import Caller
 from delivery.outcomes import Answered, CallError, CallResult, Unanswered
-from delivery.request import Request, prepare
+from delivery.request import Request, Target, prepare
 from delivery.resolving import AddressInfo, system_lookup
 from tests.hostile.urls import ODD_BUT_TAKEN, inside_urls, refused_urls
 from tests.support.builders import a_delivery
@@ -129,7 +129,9 @@ async def attempt_unprepared(caller: Caller, url: str) -> CallResult | None:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, TypeError):
         return None
-    return await caller.call(Request(parsed, {}, b"{}", 5.0))
+    head = b"POST %b HTTP/1.1\r\nHost: %b\r\n" % (parsed.raw_path, parsed.netloc)
+    target = Target(parsed.scheme, parsed.raw_host.decode(), parsed.port or 80, head)
+    return await caller.call(Request(target, {}, b"{}", 5.0))
 
 
 async def test_not_one_forbidden_connection_is_made_or_attempted() -> None:

@@ -1,12 +1,19 @@
 """Reading a ScheduleDue, and refusing what is none."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from delivery.due_events import NewDelivery, Unreadable, read_due
+from delivery.due_events import NewDelivery, Unreadable, _read_carefully, _read_plainly, read_due
+from producer.events import due_event
 from shared.inbox import Received
+from shared.names import Names
+from tests.hostile.events import load
+from tests.hostile.reading import received as received_as
+from tests.support.builders import a_due_job
 from tests.support.due import a_due
 
 
@@ -125,3 +132,38 @@ def test_an_instant_out_of_range_is_unreadable(field: str, instant: str) -> None
 def test_a_payload_nested_too_deep_is_unreadable(depth: int) -> None:
     body = json.dumps(a_due("tea", "https://example.com/", payload="HERE")).replace('"HERE"', "[" * depth + "]" * depth)
     assert isinstance(read_due(received(body.encode())), Unreadable)
+
+
+MOMENTS = (
+    "2026-07-10T09:00:00Z",
+    "2026-07-10T09:00:00.1234567+02:00",
+    "2026-07-10t09:00:00.999999999z",
+    "2026-07-10 09:00:00Z",
+    "2026-07-10T09:00Z",
+    "2026-12-31T23:59:60Z",
+    "1899-12-31T23:30:00-01:00",
+    "2200-01-01T00:30:00+01:00",
+    1783674000,
+)
+
+
+def test_the_quick_way_of_reading_gives_what_the_careful_one_gives() -> None:
+    """Or nothing, and then the careful one has the last word."""
+    messages = [received_as(case) for case in load()]
+    event = a_due("tea", "https://example.com/")
+    messages += [received(json.dumps({**event, "due_at": moment}).encode()) for moment in MOMENTS]
+    read_quickly = 0
+    for message in messages:
+        try:
+            plain = _read_plainly(message)
+        except (ValueError, RecursionError, msgspec.MsgspecError):
+            continue
+        read_quickly += 1
+        assert plain == _read_carefully(message), message.body
+    assert read_quickly > 20
+
+
+def test_what_our_own_producer_writes_is_read_quickly() -> None:
+    job = a_due_job(webhook='{"url": "https://example.com/hook"}')
+    event = due_event(job, job.occurrence, 1, datetime(2026, 7, 10, 9, 0, 1, 5000, tzinfo=UTC), Names())
+    assert _read_plainly(received(event.body)).host == "example.com:443"

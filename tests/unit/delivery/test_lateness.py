@@ -1,9 +1,9 @@
 """How late, and where the time went."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import structlog
+from msgspec.structs import replace
 
 from delivery.lateness import log_if_late, why_late
 from tests.unit.delivery.test_request import A_DELIVERY

@@ -1,9 +1,9 @@
 """What is sent, byte for byte and header by header."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 from standardwebhooks import Webhook
 
 from delivery.addresses import AddressRules

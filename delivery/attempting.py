@@ -1,0 +1,83 @@
+"""One attempt: prepare (no I/O), call, decide. What comes out is what is to be written about it."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from delivery.addresses import AddressRules
+from delivery.calling import Caller
+from delivery.line import Held
+from delivery.metrics import Metrics
+from delivery.outcomes import (
+    Attempt,
+    CallError,
+    CallResult,
+    RetryPolicy,
+    Unanswered,
+    decide,
+    host_is_well,
+    result_label,
+)
+from delivery.recorded import Recorded, recorded
+from delivery.request import Delivery, prepare
+from delivery.signing import Secrets
+from shared.logs import get_log
+from shared.tracing import trace_headers
+
+
+class Attempted(msgspec.Struct, frozen=True, gc=False):
+    record: Recorded
+    seconds: float
+    host_is_well: bool | None  # None: the attempt says nothing about it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempter:
+    caller: Caller
+    secrets: Secrets
+    rules: AddressRules
+    retry_policy: RetryPolicy
+    metrics: Metrics
+    lease_margin: float
+    chance: Callable[[], float] = random.random
+
+    async def attempt(self, held: Held) -> Attempted | None:
+        """None if its lease is no longer ours to use."""
+        delivery, started = held.delivery, time.monotonic()
+        if started - held.since > self.lease_margin:
+            # The process stood still for so long that the lease may end during the call: somebody else's turn.
+            self.metrics.leases_lost.inc()
+            get_log().warning(
+                "lease_lost",
+                idempotency_key=delivery.idempotency_key,
+                id=delivery.job_id,
+                dropped="before the call",
+                **trace_headers(delivery.traceparent),
+            )
+            return None
+        started_at = delivery.claimed_at + timedelta(seconds=started - held.since)
+        result = await self._call(delivery, started_at)
+        seconds = time.monotonic() - started
+        took = timedelta(seconds=seconds)
+        attempt = Attempt(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
+        outcome = decide(result, attempt, self.retry_policy)
+        self.metrics.attempts(result_label(result)).inc()
+        self.metrics.seconds.observe(seconds)
+        return Attempted(recorded(delivery, result, outcome, started_at, took), seconds, host_is_well(result))
+
+    async def _call(self, delivery: Delivery, now: datetime) -> CallResult:
+        try:
+            signers = self.secrets.signers(delivery.secret) if delivery.secret is not None else ()
+            request = prepare(delivery, signers, self.rules, now)
+            return request if isinstance(request, Unanswered) else await self.caller.call(request)
+        except Exception as error:  # noqa: BLE001 - the boundary of one attempt: it spends a try, and harms nobody else
+            get_log().error(
+                "call_failed_unexpectedly",
+                idempotency_key=delivery.idempotency_key,
+                error_type=type(error).__name__,
+            )
+            return Unanswered(CallError.UNEXPECTED)

@@ -1,0 +1,43 @@
+"""Calls to servers that do with a connection whatever a test wants."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from delivery.addresses import AddressRules, parse_networks
+from delivery.calling import Caller
+from delivery.outcomes import CallResult
+from delivery.request import Request, target_of
+
+LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
+RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+def a_request(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Request:
+    return Request(target_of(url), {"X-Idempotency-Key": "k", "Accept-Encoding": "identity"}, body, timeout)
+
+
+async def call(url: str, timeout: float = 5.0, rules: AddressRules = LOOPBACK, **options: Any) -> CallResult:
+    async with Caller.opened(rules, connect_timeout=1.0, **options) as caller:
+        return await caller.call(a_request(url, timeout))
+
+
+@asynccontextmanager
+async def a_raw_server(behave: RawServer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Whatever it does with the connection, it is not HTTP as anybody would write it."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await behave(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    finally:
+        server.close()
