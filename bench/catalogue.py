@@ -25,7 +25,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "flat": Benchmark("The same work beside more and more jobs", flat_cost.run),
     "scale": Benchmark("Two of each, on the same stores", scale_out.run),
     "recurrence": Benchmark("What a step of a rule costs, by the rule's age", recurrence.run),
-    "peers": Benchmark("Other schedulers: due jobs, published and confirmed", beside.run),
+    "peers": Benchmark("Other schedulers on the same work", beside.run),
 }
 # Needs a network.
 ON_REQUEST = ("peers",)

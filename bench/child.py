@@ -25,13 +25,19 @@ class Result:
     resident_mb: float
 
 
-async def run(module: str, *, program: str = sys.executable, **arguments: str | int) -> Result:
-    return await run_command([program, "-m", module], arguments)
+async def run(module: str, **arguments: str | int) -> Result:
+    return Result(**await ask(module, **arguments))
+
+
+async def ask(module: str, **arguments: str | float) -> dict[str, Any]:
+    """For a child whose answer is not a rate."""
+    return await run_command([sys.executable, "-m", module], arguments)
 
 
 async def run_command(
-    command: Sequence[str], arguments: Mapping[str, str | int], environment: Mapping[str, str] | None = None
-) -> Result:
+    command: Sequence[str], arguments: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What its last line says; nothing, if it has none."""
     process = await asyncio.create_subprocess_exec(
         *command,
         json.dumps(arguments),
@@ -47,7 +53,8 @@ async def run_command(
             await process.wait()
     if process.returncode:
         raise ChildFailed(f"{' '.join(command)} ended with {process.returncode}:\n{err.decode()[-2000:]}")
-    return Result(**json.loads(out.splitlines()[-1]))
+    found: dict[str, Any] = json.loads(out.splitlines()[-1]) if out.strip() else {}
+    return found
 
 
 def report(items: int, seconds: float, cpu_seconds: float) -> None:
@@ -55,7 +62,11 @@ def report(items: int, seconds: float, cpu_seconds: float) -> None:
     # Not getrusage's: that begins with what the parent had when it forked.
     status = Path("/proc/self/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
-    sys.stdout.write(json.dumps(asdict(Result(items / seconds, cpu_seconds / items * 1e6, peak))) + "\n")
+    answer(asdict(Result(items / seconds, cpu_seconds / items * 1e6, peak)))
+
+
+def answer(found: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 def arguments() -> dict[str, Any]:

@@ -16,24 +16,30 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Of the ratio where something stood beside the figure, of the figure itself where nothing did."""
+    """Of the ratio where something stood beside the figure, of the figure itself where nothing did, or where the goal
+    says so: some are promised whatever the machine.
+    """
 
     at_least: float | None = None
     at_most: float | None = None
+    of_the_figure: bool = False
 
     def is_met(self, value: float) -> bool:
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
     def __str__(self) -> str:
-        return f"≥ {self.at_least:.2g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
+        bound = f"≥ {self.at_least:.2g}" if self.at_least is not None else f"≤ {self.at_most:.3g}"
+        return f"{bound}, the figure" if self.of_the_figure else bound
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the service's processes spent on it."""
+    """What the service's processes spent on it, and the stores meanwhile (with what the benchmark itself asks them)."""
 
     cpu_ms_per_1000: float
     resident_mb: float
+    postgres_ms_per_1000: float | None = None
+    rabbitmq_ms_per_1000: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ class Figure:
     beside: Beside | None = None
     goal: Goal | None = None
     cost: Cost | None = None
+    note: str = ""  # what a reader has to know besides
     of: str = ""  # which benchmark it is of; filled in by whoever runs it
 
     @property
@@ -51,11 +58,15 @@ class Figure:
         return self.value / self.beside.value if self.beside and self.beside.value else None
 
     @property
+    def judged(self) -> float | None:
+        """What the goal speaks of."""
+        return self.ratio if self.beside and not (self.goal and self.goal.of_the_figure) else self.value
+
+    @property
     def met(self) -> bool | None:
         if self.goal is None:
             return None
-        judged = self.ratio if self.beside else self.value
-        return judged is not None and self.goal.is_met(judged)
+        return self.judged is not None and self.goal.is_met(self.judged)
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "goal": str(self.goal) if self.goal else None, "ratio": self.ratio, "met": self.met}
@@ -63,7 +74,17 @@ class Figure:
 
 def middle(costs: Sequence[Cost]) -> Cost:
     """The median of each."""
-    return Cost(median(c.cpu_ms_per_1000 for c in costs), median(c.resident_mb for c in costs))
+
+    def of(name: str) -> float | None:
+        known = [value for cost in costs if (value := getattr(cost, name)) is not None]
+        return median(known) if known else None
+
+    return Cost(
+        median(cost.cpu_ms_per_1000 for cost in costs),
+        median(cost.resident_mb for cost in costs),
+        of("postgres_ms_per_1000"),
+        of("rabbitmq_ms_per_1000"),
+    )
 
 
 def quantile(values: Sequence[float], share: float) -> float:

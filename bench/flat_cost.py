@@ -1,22 +1,26 @@
-"""The same work beside more and more jobs: claim, firing, ingest and memory must not follow the size of the table."""
+"""The same work beside more and more jobs: claim, firing, ingest and memory must not follow the size of the table.
+
+The few stay at hand in a database of their own, and every larger size takes turns with them: what the machine does
+meanwhile meets both, so that the ratio is of the tables alone.
+"""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.figures import Beside, Figure, Goal
+from bench.figures import Beside, Cost, Figure, Goal, middle
 from bench.filling import add_done, add_due, add_later
 from bench.firing import fire_with
 from bench.ingest import store_with
 from bench.plan import Plan
 from bench.rig import Rig
-from producer.store import BACKLOG, FRESH, PLANNER, claim_due, seconds_until_next
+from producer.store import BACKLOG, FRESH, PLANNER, claim_due, look_ahead
 
 CLAIM = 100
 CLAIMS = 50
-TAKES = 2  # the better one counts: a moment in which the machine did something else says nothing about the table
 GOAL = 1.5
+FEWEST = "fewest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,42 +28,49 @@ class Costs:
     claim_ms: float
     fired_per_second: float
     stored_per_second: float
-    producer_mb: float
-    consumer_mb: float
+    firing: Cost
+    storing: Cost
 
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
     await rig.empty()
-    smallest: Costs | None = None
-    there = 0
-    for pending in plan.beside_pending:
-        async with rig.database() as database:
-            await add_later(database, pending - there, f"later-{pending}-")
-        there = pending
-        costs = await _measure(rig, plan, f"p{pending}-")
-        smallest = smallest or costs
-        for figure in _figures(costs, smallest, f"{pending:,} pending"):
-            yield figure
+    fewest, *larger = plan.beside_pending
     async with rig.database() as database:
-        await add_done(database, plan.beside_done)
-    costs = await _measure(rig, plan, "last-")
-    for figure in _figures(costs, smallest or costs, f"{there:,} pending, {plan.beside_done:,} done"):
-        yield figure
+        await add_later(database, fewest, "later-0-")
+    async with rig.copied(FEWEST) as few:
+        there = fewest
+        for pending in larger:
+            async with rig.database() as database:
+                await add_later(database, pending - there, f"later-{pending}-")
+            there = pending
+            for figure in await _side_by_side(few, rig, plan, f"{pending:,} pending", f"{fewest:,} pending"):
+                yield figure
+        async with rig.database() as database:
+            await add_done(database, plan.beside_done)
+        situation = f"{there:,} pending, {plan.beside_done:,} done"
+        for figure in await _side_by_side(few, rig, plan, situation, f"{fewest:,} pending"):
+            yield figure
 
 
-async def _measure(rig: Rig, plan: Plan, name: str) -> Costs:
+async def _side_by_side(few: Rig, many: Rig, plan: Plan, situation: str, beside: str) -> list[Figure]:
+    of_few: list[Costs] = []
+    of_many: list[Costs] = []
+    for number in range(plan.flat_takes):
+        turns = [(few, of_few), (many, of_many)]
+        # Whoever comes second in one round comes first in the next.
+        for rig, takes in turns if number % 2 == 0 else reversed(turns):
+            takes.append(await _measure(rig, plan.flat_jobs, f"{situation}-{number}-"))
+    return _figures(situation, _best(of_many), _best(of_few), beside)
+
+
+async def _measure(rig: Rig, jobs: int, name: str) -> Costs:
     claim_ms = await _claim_ms(rig, f"claim-{name}")
     with rig.service("producer") as producer:
-        fired = [await fire_with(rig, producer, plan.few, name=f"due-{n}-{name}") for n in range(TAKES)]
+        await rig.purge()
+        fired, firing = await fire_with(rig, producer, jobs, name=f"due-{name}")
     with rig.service("consumer") as consumer:
-        stored = [await store_with(rig, consumer, plan.few, name=f"asked-{n}-{name}") for n in range(TAKES)]
-    return Costs(
-        claim_ms,
-        fired_per_second=max(rate for rate, _ in fired),
-        stored_per_second=max(rate for rate, _ in stored),
-        producer_mb=fired[-1][1].resident_mb,
-        consumer_mb=stored[-1][1].resident_mb,
-    )
+        stored, storing = await store_with(rig, consumer, jobs, name=f"asked-{name}")
+    return Costs(claim_ms, fired, stored, firing, storing)
 
 
 async def _claim_ms(rig: Rig, name: str) -> float:
@@ -75,23 +86,32 @@ async def _claim_ms(rig: Rig, name: str) -> float:
             began = time.perf_counter()
             await claim_due(database, FRESH, CLAIM)
             await claim_due(database, BACKLOG, CLAIM)
-            await seconds_until_next(database, FRESH)
+            await look_ahead(database, FRESH)
             taken.append((time.perf_counter() - began) * 1000)
             await transaction.rollback()
     return median(taken)
 
 
-def _figures(costs: Costs, smallest: Costs, situation: str) -> list[Figure]:
-    def of(what: str, name: str, unit: str, goal: Goal) -> Figure:
-        value, least = getattr(costs, name), getattr(smallest, name)
-        beside = None if costs is smallest else Beside("beside the fewest", least)
-        return Figure(f"{situation}: {what}", value, unit, beside, None if beside is None else goal)
+def _best(takes: Sequence[Costs]) -> Costs:
+    """Of each rate: a moment in which the machine did something else says nothing about the table."""
+    return Costs(
+        min(take.claim_ms for take in takes),
+        max(take.fired_per_second for take in takes),
+        max(take.stored_per_second for take in takes),
+        middle([take.firing for take in takes]),
+        middle([take.storing for take in takes]),
+    )
 
-    slower, larger = Goal(at_least=1 / GOAL), Goal(at_most=GOAL)
+
+def _figures(situation: str, costs: Costs, fewest: Costs, beside: str) -> list[Figure]:
+    def of(what: str, unit: str, value: float, least: float, cost: Cost | None = None) -> Figure:
+        goal = Goal(at_least=1 / GOAL) if unit.endswith("/s") else Goal(at_most=GOAL)
+        return Figure(f"{situation}: {what}", value, unit, Beside(beside, least), goal, cost)
+
     return [
-        of("a claim of 100", "claim_ms", "ms", larger),
-        of("firing", "fired_per_second", "jobs/s", slower),
-        of("ingest", "stored_per_second", "requests/s", slower),
-        of("producer's memory", "producer_mb", "MB", larger),
-        of("consumer's memory", "consumer_mb", "MB", larger),
+        of("a claim of 100", "ms", costs.claim_ms, fewest.claim_ms),
+        of("firing", "jobs/s", costs.fired_per_second, fewest.fired_per_second, costs.firing),
+        of("ingest", "requests/s", costs.stored_per_second, fewest.stored_per_second, costs.storing),
+        of("producer's memory", "MB", costs.firing.resident_mb, fewest.firing.resident_mb),
+        of("consumer's memory", "MB", costs.storing.resident_mb, fewest.storing.resident_mb),
     ]

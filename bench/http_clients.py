@@ -21,7 +21,7 @@ from bench.rig import Rig
 from delivery.addresses import AddressRules, parse_networks
 from delivery.calling import Caller
 from delivery.outcomes import Answered
-from delivery.request import Request
+from delivery.request import Request, target_of
 
 BODY = b'{"id":"bench","topic":"bench","sequence":1,"payload":{"text":"' + b"x" * 400 + b'"}}'
 HEADERS = {"Content-Type": "application/json", "X-Idempotency-Key": "event-bench", "Accept-Encoding": "identity"}
@@ -50,7 +50,7 @@ async def _post(client: httpx.AsyncClient, url: str) -> None:
 
 @asynccontextmanager
 async def our_caller(url: str, connections: int) -> AsyncIterator[Call]:
-    request = Request(httpx.URL(url), HEADERS, BODY, timeout=10.0)
+    request = Request(target_of(url), HEADERS, BODY, timeout=10.0)
     async with Caller.opened(AddressRules(parse_networks("127.0.0.0/8")), connect_timeout=5.0) as caller:
 
         async def call() -> None:
@@ -77,10 +77,8 @@ CLIENTS = {
     "httpx, its own pool": httpx_alone,
     "httpx on aiohttp": httpx_on_aiohttp,
     "delivery's caller": our_caller,
-    "aiohttp alone": aiohttp_alone,
+    "aiohttp": aiohttp_alone,
 }
-# The one that delivery uses.
-CHOSEN = aiohttp_alone
 
 
 async def measure(call: Call, connections: int, seconds: float) -> float:
@@ -107,6 +105,6 @@ async def run(_: Rig, plan: Plan) -> AsyncIterator[Figure]:
             for name, client in CLIENTS.items():
                 async with client(url, connections) as call:
                     rates[name] = await measure(call, connections, plan.seconds)
-            beside = Beside("aiohttp alone", rates.pop("aiohttp alone"))
+            beside = Beside("aiohttp alone", rates.pop("aiohttp"))
             for name, rate in rates.items():
                 yield Figure(f"{name}, {connections} connections", rate, "calls/s", beside)

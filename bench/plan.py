@@ -15,7 +15,13 @@ class Plan:
     backlog: int = 100_000  # that it drains meanwhile
     beside_pending: tuple[int, ...] = (10_000, 1_000_000)  # how many jobs wait while the flat cost is measured
     beside_done: int = 1_000_000  # how many have rung before, for its last measurement
-    peer_jobs: int = 5_000
+    flat_jobs: int = 10_000
+    flat_takes: int = 2
+    peer_jobs: int = 20_000  # that peers publish
+    peer_jobs_among: int = 5_000  # that they handle among the pending ones
+    peer_rings: int = 160
+    peer_rings_seconds: float = 5.0
+    peer_patience_seconds: float = 12.0  # what is not handled by then is not counted
     seconds: float = 2.0  # for what is measured by time, not by number
 
 
@@ -32,6 +38,12 @@ TINY = Plan(
     backlog=500,
     beside_pending=(100, 1000),
     beside_done=1000,
+    flat_jobs=200,
+    flat_takes=1,
     peer_jobs=100,
+    peer_jobs_among=100,
+    peer_rings=20,
+    peer_rings_seconds=1.0,
+    peer_patience_seconds=5.0,
     seconds=0.1,
 )

@@ -23,7 +23,7 @@ def plot_beside(figures: Sequence[Figure], path: Path) -> Path:
     panels = canvas.subplots(len(units), 1, height_ratios=heights, squeeze=False)[:, 0]
     for panel, unit, group in zip(panels, units, of_unit, strict=True):
         _bars(panel, unit, group)
-    return _saved(canvas, path)
+    return saved(canvas, path)
 
 
 def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: ANN401 - matplotlib's types are loose
@@ -33,7 +33,7 @@ def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: AN
         if figure.beside:
             panel.barh(place - 0.25, figure.beside.value, height=0.26, color=THEIRS)
             place_of_text = (figure.beside.value, place - 0.25)
-            text = f"{figure.beside.what}: {_number(figure.beside.value)}"
+            text = f"{figure.beside.what}: {number(figure.beside.value)}"
             panel.annotate(text, place_of_text, (4, 0), **BY_THE_BAR, color="#475569", fontsize=8)
     panel.set_yticks(range(len(figures)), [figure.what for figure in reversed(figures)])
     panel.set_xlabel(unit)
@@ -42,32 +42,12 @@ def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: AN
 
 
 def _text(figure: Figure) -> str:
-    value = _number(figure.value)
+    value = number(figure.value)
     return f"{value}  (ratio {figure.ratio:.2f})" if figure.ratio is not None else value
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
-    """Rate, and CPU time of the process: ours among the others'."""
-    ordered = sorted(figures, key=lambda figure: figure.value)
-    canvas = Canvas(figsize=(9, 0.9 + 0.42 * len(ordered)), layout="constrained")
-    rates, costs = canvas.subplots(1, 2, sharey=True)
-    for place, figure in enumerate(ordered):
-        colour = THEIRS if figure.beside else OURS
-        spent = figure.cost.cpu_ms_per_1000 / 1000 if figure.cost else 0.0
-        rates.barh(place, figure.value, height=0.6, color=colour)
-        rates.annotate(f"{figure.value:,.0f}", (figure.value, place), (4, 0), **BY_THE_BAR)
-        costs.barh(place, spent, height=0.6, color=colour)
-        costs.annotate(f"{spent:.2f}", (spent, place), (4, 0), **BY_THE_BAR)
-    rates.set_yticks(range(len(ordered)), [figure.what for figure in ordered])
-    rates.set_xlabel("due jobs published and confirmed a second, one process")
-    costs.set_xlabel("CPU seconds of that process per 1,000 jobs")
-    for panel in (rates, costs):
-        panel.margins(x=0.18)
-    return _saved(canvas, path)
 
 
 def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
@@ -82,16 +62,17 @@ def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
     panel.set_yticks(range(len(judged)), [f"{figure.of}: {figure.what} ({figure.goal})" for figure in reversed(judged)])
     panel.set_xlabel("times the goal")
     panel.set_xlim(0, min(5.0, 1.15 * max((_beyond(figure) for figure in judged), default=1.0)))
-    return _saved(canvas, path)
+    return saved(canvas, path)
 
 
 def _beyond(figure: Figure) -> float:
-    judged = figure.ratio if figure.beside else figure.value
-    if figure.goal is None or not judged:
+    if figure.goal is None or not figure.judged:
         return 0.0
-    return judged / figure.goal.at_least if figure.goal.at_least else (figure.goal.at_most or 0.0) / judged
+    if figure.goal.at_least:
+        return figure.judged / figure.goal.at_least
+    return (figure.goal.at_most or 0.0) / figure.judged
 
 
-def _saved(canvas: Canvas, path: Path) -> Path:
+def saved(canvas: Canvas, path: Path) -> Path:
     canvas.savefig(path, dpi=110)
     return path

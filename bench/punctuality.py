@@ -1,82 +1,89 @@
 """How late a ring is, from its due moment to the application that listens. A quorum queue hands a message on when it
 has confirmed it, so this is due → confirmed, with the way to the listener on top. Idle; among many pending jobs; and
 while a backlog of overdue ones is drained.
+
+Beside it, between the same rings in the same seconds, to the same listener: a process that only sleeps until a moment
+and publishes. On a busy machine that one is late, too.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from datetime import datetime
 
-import aiormq
-import orjson
-from aiormq.abc import DeliveredMessage
-
-from bench.figures import Figure, Goal, quantile
-from bench.filling import PAYLOAD, add_later, add_overdue
+from bench import child
+from bench.figures import Beside, Figure, Goal, quantile
+from bench.filling import PAYLOAD, TOPIC, add_later, add_overdue
 from bench.plan import Plan
-from bench.rig import QUEUE, Rig
-from bench.waiting import TookTooLong
+from bench.rig import QUEUE, Rig, Running
+from bench.waiting import until
 
-PUNCTUAL = "punctual"
-LEAD_SECONDS = 2.0
+RINGS_TOPIC = "punctual.ring"
+RING_KEY, FLOOR_KEY, BOTH = f"due.event.{RINGS_TOPIC}", "due.event.punctual.floor", "due.event.punctual.*"
+BACKLOG_QUEUE = "bench.backlog"
+# For the listener and the floor to start.
+LEAD_SECONDS = 3.0
+BACKLOG_LEFT = """
+select exists(select from jobs where status = 'pending' and next_run_at <= now() - interval '30 seconds')
+"""
 
 RINGS = """
 insert into jobs (id, status, revision, topic, payload, misfire, misfire_grace_seconds, next_run_at)
 select 'ring-' || n, 'pending', 1, $1, $2::text::json, 'all', 60, to_timestamp($3 + n * $4::float8)
-  from generate_series(1, $5) as n
+  from generate_series(0, $5 - 1) as n
 """
 
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
-    await rig.empty(f"due.event.{PUNCTUAL}")
-    for figure in await _listen(rig, plan, "idle", 8.0):
+    await rig.empty(BOTH)
+    async for figure in _ring(rig, plan, "idle", 8.0):
         yield figure
-    await rig.empty(f"due.event.{PUNCTUAL}")
+    await rig.empty(BOTH)
     async with rig.database() as database:
         await add_later(database, plan.pending)
-    for figure in await _listen(rig, plan, f"among {plan.pending:,} pending", 8.0):
+    async for figure in _ring(rig, plan, f"among {plan.pending:,} pending", 8.0):
         yield figure
-    for figure in await _listen(rig, plan, f"and {plan.backlog:,} overdue being drained", 100.0, plan.backlog):
+    async for figure in _ring(rig, plan, f"and {plan.backlog:,} overdue being drained", 100.0, plan.backlog):
         yield figure
 
 
-async def _listen(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: int = 0) -> list[Figure]:
-    with rig.service("producer") as producer, producer.cost_of(plan.rings) as bill:
-        async with rig.database() as database:
-            await database.execute("delete from jobs where topic = $1", PUNCTUAL)
-            begin, pause = time.time() + LEAD_SECONDS, plan.rings_seconds / plan.rings
-            await database.execute(RINGS, PUNCTUAL, PAYLOAD, begin, pause, plan.rings)
+async def _ring(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: int = 0) -> AsyncIterator[Figure]:
+    await rig.bind(BACKLOG_QUEUE, f"due.event.{TOPIC}")
+    with rig.service("producer") as producer, producer.cost_of(plan.rings + backlog) as bill:
+        late, drained = await _work(rig, producer, plan, backlog)
+    ours, floor = late[RING_KEY], late[FLOOR_KEY]
+
+    def beside(share: float) -> Beside:
+        return Beside("a process that only sleeps and publishes", quantile(floor, share))
+
+    yield Figure(f"{situation}: p50", quantile(ours, 0.5), "ms", beside(0.5), cost=bill.cost)
+    goal = Goal(at_most=goal_ms, of_the_figure=True)
+    yield Figure(f"{situation}: p99", quantile(ours, 0.99), "ms", beside(0.99), goal)
+    yield Figure(f"{situation}: max", max(ours), "ms", beside(1.0))
+    if backlog:
+        yield Figure(f"{situation}: its rate", drained, "jobs/s")
+
+
+async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> tuple[dict[str, list[float]], float]:
+    """Milliseconds, by routing key; and how fast the backlog went, if there is one."""
+    pause, broker = plan.rings_seconds / plan.rings, rig.ground.amqp_url
+    async with rig.database() as database, asyncio.TaskGroup() as tasks:
+        with producer.held_back():
+            await database.execute("delete from jobs where topic = $1", RINGS_TOPIC)
             if backlog:
                 await add_overdue(database, backlog)
-        late = await _hear(rig, plan.rings, LEAD_SECONDS + plan.rings_seconds + 30)
-    return [
-        Figure(f"{situation}: p50", quantile(late, 0.5), "ms", cost=bill.cost),
-        Figure(f"{situation}: p99", quantile(late, 0.99), "ms", goal=Goal(at_most=goal_ms)),
-        Figure(f"{situation}: max", max(late), "ms"),
-    ]
+            begin = time.time() + LEAD_SECONDS
+            await database.execute(RINGS, RINGS_TOPIC, PAYLOAD, begin, pause, plan.rings)
+            listening = tasks.create_task(
+                child.ask("bench.hearing", amqp_url=broker, queue=QUEUE, count=2 * plan.rings)
+            )
+            when = {"begin": begin + pause / 2, "pause": pause, "count": plan.rings}
+            tasks.create_task(child.ask("bench.ceilings.punctual", amqp_url=broker, routing_key=FLOOR_KEY, **when))
+            if backlog:
+                await asyncio.sleep(begin - time.time())  # it is drained while they ring, not before
+        began = time.perf_counter()
 
+        async def none_left() -> bool:
+            return not await database.fetchval(BACKLOG_LEFT)
 
-async def _hear(rig: Rig, count: int, patience: float) -> list[float]:
-    """Milliseconds from due_at to here, of each."""
-    late: list[float] = []
-    all_heard = asyncio.Event()
-
-    async def hear(message: DeliveredMessage) -> None:
-        heard_at = time.time()
-        due_at = datetime.fromisoformat(orjson.loads(message.body)["due_at"])
-        late.append((heard_at - due_at.timestamp()) * 1000)
-        if len(late) == count:
-            all_heard.set()
-
-    connection = await aiormq.connect(rig.ground.amqp_url)
-    try:
-        channel = await connection.channel()
-        await channel.basic_consume(QUEUE, hear, no_ack=True)
-        async with asyncio.timeout(patience):
-            await all_heard.wait()
-    except TimeoutError:
-        raise TookTooLong(f"{len(late)} of {count} rings were heard within {patience:.0f} s") from None
-    finally:
-        await connection.close()
-    return late
+        drained_at = await until(none_left, "the end of the backlog", look_every=0.2)
+    return listening.result(), backlog / (drained_at - began)

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from bench.figures import Figure
-from bench.plots import plot_beside, plot_goals, plot_peers
+from bench.peer_plot import plot_peers
+from bench.plots import plot_beside, plot_goals
 from bench.rig import POSTGRES
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aio_pika
 import asyncpg
@@ -19,6 +20,7 @@ import psutil  # type: ignore[import-untyped]
 from aio_pika.abc import AbstractChannel
 
 from bench.figures import Cost
+from bench.store_processes import StoreProcesses
 from shared.names import Names
 from stack.directory import LOGS, run_directory
 from stack.services import Ground, Service, prepare
@@ -38,6 +40,7 @@ NOTHING = Cost(0.0, 0.0)
 @dataclass(frozen=True, slots=True)
 class Rig:
     ground: Ground
+    stores: StoreProcesses
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
@@ -55,6 +58,35 @@ class Rig:
         ):
             yield channel
 
+    @asynccontextmanager
+    async def copied(self, name: str) -> AsyncIterator["Rig"]:
+        """The same with a copy of the database, as it is now; nobody may be connected to it. The broker is the same."""
+        copy = self._on_database(name)
+        home, here = self._on_database("postgres"), urlsplit(self.ground.database_url).path.strip("/")
+        async with home.database() as database:
+            await database.execute(f"create database {name} template {here}")
+            try:
+                yield copy
+            finally:
+                await database.execute(f"drop database {name} with (force)")
+
+    def _on_database(self, name: str) -> "Rig":
+        def moved(url: str) -> str:
+            return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+        own = {
+            service: {key: moved(value) if key == "DATABASE_URL" else value for key, value in settings.items()}
+            for service, settings in self.ground.own.items()
+        }
+        ground = replace(self.ground, database_url=moved(self.ground.database_url), own=own)
+        return replace(self, ground=ground)
+
+    async def purge(self) -> None:
+        """The application's queue."""
+        async with self.channel() as channel:
+            queue = await channel.get_queue(QUEUE)
+            await queue.purge()
+
     async def empty(self, binding: str = "due.event.#") -> None:
         """Tables and queues as at the beginning, and a quorum queue of an application's for due events."""
         async with self.database() as database:
@@ -64,8 +96,13 @@ class Rig:
             for name in NAMES.queues:
                 queue = await channel.get_queue(name)
                 await queue.purge()
-            await channel.queue_delete(QUEUE)
-            queue = await channel.declare_queue(QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
+        await self.bind(QUEUE, binding)
+
+    async def bind(self, name: str, binding: str) -> None:
+        """A fresh quorum queue for some of the due events."""
+        async with self.channel() as channel:
+            await channel.queue_delete(name)
+            queue = await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})
             await queue.bind(NAMES.events, binding)
 
     @contextmanager
@@ -75,7 +112,7 @@ class Rig:
         service.start()
         try:
             service.wait_ready()
-            yield Running(psutil.Process(service.pid))
+            yield Running(psutil.Process(service.pid), self.stores)
         finally:
             service.stop()
 
@@ -85,6 +122,7 @@ class Running:
     """A process that can be looked at, and held back until its work is laid out."""
 
     process: psutil.Process
+    stores: StoreProcesses
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -104,9 +142,12 @@ class Running:
 
     @contextmanager
     def cost_of(self, items: int) -> Iterator["Bill"]:
-        bill, before = Bill(), self.cpu_seconds()
+        bill, before, stores_before = Bill(), self.cpu_seconds(), self.stores.cpu_seconds()
         yield bill
-        bill.cost = Cost((self.cpu_seconds() - before) / items * 1e6, self.resident_mb())
+        after, stores_after = self.cpu_seconds(), self.stores.cpu_seconds()
+        postgres, rabbitmq = (now - then for now, then in zip(stores_after, stores_before, strict=True))
+        per_1000 = 1e6 / items
+        bill.cost = Cost((after - before) * per_1000, self.resident_mb(), postgres * per_1000, rabbitmq * per_1000)
 
 
 @dataclass(slots=True)
@@ -127,4 +168,4 @@ def _on(directory: Path) -> Iterator[Rig]:
     with stores(directory, settings=POSTGRES) as (postgres, rabbitmq):
         ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
         prepare(ground)
-        yield Rig(ground)
+        yield Rig(ground, StoreProcesses(psutil.Process(postgres.pid), psutil.Process(rabbitmq.pid)))

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.ceilings.messages import due_events, requests
 from bench.delivering import CONNECTIONS, until_completed
@@ -96,7 +96,12 @@ async def _measured(
         async with _counted_lock_waits(rig) as waits:
             began = time.perf_counter()
             seconds = await finished() - began
-    cost = Cost(sum(bill.cost.cpu_ms_per_1000 for bill in written), max(bill.cost.resident_mb for bill in written))
+    # The stores' part is the same in each.
+    cost = replace(
+        written[0].cost,
+        cpu_ms_per_1000=sum(bill.cost.cpu_ms_per_1000 for bill in written),
+        resident_mb=max(bill.cost.resident_mb for bill in written),
+    )
     return lambda copies: Outcome(count / seconds, cost, copies, sum(waits))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from bench.figures import Figure
+from bench.figures import Cost, Figure
 
 MARKS = {True: "[green]✓[/]", False: "[bold red]✗[/]", None: ""}
 
@@ -13,7 +13,7 @@ def as_line(figure: Figure) -> str:
     beside = f", {figure.beside.what} {_number(figure.beside.value)}" if figure.beside else ""
     ratio = f", ratio {figure.ratio:.2f}" if figure.ratio is not None else ""
     goal = f" {MARKS[figure.met]} goal {figure.goal}" if figure.goal else ""
-    return f"{figure.what}: [bold]{_number(figure.value)}[/] {figure.unit}{beside}{ratio}{goal}"
+    return f"{_named(figure)}: [bold]{_number(figure.value)}[/] {figure.unit}{beside}{ratio}{goal}"
 
 
 def as_table(figures: Sequence[Figure]) -> Table:
@@ -29,6 +29,8 @@ def as_table(figures: Sequence[Figure]) -> Table:
         ("goal", "right"),
         ("", "left"),
         ("CPU s / 1,000", "right"),
+        ("Postgres'", "right"),
+        ("RabbitMQ's", "right"),
         ("MB", "right"),
     ):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
@@ -41,7 +43,7 @@ def as_table(figures: Sequence[Figure]) -> Table:
 
 def _cells(figure: Figure) -> list[str]:
     return [
-        figure.what,
+        _named(figure),
         _number(figure.value),
         figure.unit,
         figure.beside.what if figure.beside else "",
@@ -49,9 +51,17 @@ def _cells(figure: Figure) -> list[str]:
         f"{figure.ratio:.2f}" if figure.ratio is not None else "",
         str(figure.goal or ""),
         MARKS[figure.met],
-        f"{figure.cost.cpu_ms_per_1000 / 1000:.3f}" if figure.cost else "",
-        f"{figure.cost.resident_mb:.0f}" if figure.cost else "",
+        *(_costs(figure.cost) if figure.cost else ()),
     ]
+
+
+def _costs(cost: Cost) -> list[str]:
+    spent = (cost.cpu_ms_per_1000, cost.postgres_ms_per_1000, cost.rabbitmq_ms_per_1000)
+    return [*("" if each is None else f"{each / 1000:.3f}" for each in spent), f"{cost.resident_mb:.0f}"]
+
+
+def _named(figure: Figure) -> str:
+    return f"{figure.what} ({figure.note})" if figure.note else figure.what
 
 
 def _number(value: float) -> str:

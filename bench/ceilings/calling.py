@@ -1,9 +1,11 @@
-"""The ceiling of delivery: the HTTP client that delivery uses, alone, with bodies and headers like delivery's."""
+"""The ceiling of delivery: an HTTP client alone, on the same event loop, with bodies and headers like delivery's."""
 
 import asyncio
 
+import uvloop
+
 from bench.child import arguments, timed
-from bench.http_clients import CHOSEN
+from bench.http_clients import CLIENTS
 
 
 async def main() -> None:
@@ -19,9 +21,9 @@ async def main() -> None:
     async def all_of_them() -> None:
         await asyncio.gather(*(repeat() for _ in range(given["connections"])))
 
-    async with CHOSEN(given["url"], given["connections"]) as call:
+    async with CLIENTS[given["client"]](given["url"], given["connections"]) as call:
         await timed(given["count"], all_of_them)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    uvloop.run(main())

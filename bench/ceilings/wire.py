@@ -4,7 +4,7 @@ fast as a client can be, so what it measures is the broker.
 
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -61,6 +61,15 @@ class Wire:
                 self.confirmed = max(self.confirmed, tag) if multiple else self.confirmed + 1
             self._buffer = self._buffer[whole:]
 
+    def listen(self, queue: str) -> Iterator[tuple[str, bytes]]:
+        """Routing key and body of every message, as they come; small ones only, of one frame each."""
+        self._ask(CHANNEL, Basic.Consume(queue=queue, no_ack=True), Basic.ConsumeOk)
+        while True:
+            head, _, body = self._read_frame(), self._read_frame(), self._read_frame()
+            if not isinstance(head, Basic.Deliver) or not isinstance(body, ContentBody):
+                raise UnexpectedAnswer(f"{head!r}, {body!r}")
+            yield head.routing_key or "", body.value or b""
+
     def close(self) -> None:
         self._socket.close()
 
@@ -72,11 +81,15 @@ class Wire:
         self._socket.sendall(pamqp.frame.marshal(frame, channel))
 
     def _expect(self, answer: type) -> None:
+        frame = self._read_frame()
+        if not isinstance(frame, answer):
+            raise UnexpectedAnswer(repr(frame))
+
+    def _read_frame(self) -> pamqp.frame.FrameTypes:
         head = self._read(7)
         size = struct.unpack(">I", head[3:])[0]
         _, _, frame = pamqp.frame.unmarshal(head + self._read(size + 1))
-        if not isinstance(frame, answer):
-            raise UnexpectedAnswer(repr(frame))
+        return frame
 
     def _read(self, size: int) -> bytes:
         data = b""

@@ -1,1 +1,1 @@
-"""Other schedulers on the same work: due jobs, each published to a durable queue and confirmed by the broker."""
+"""Other schedulers on the same work: due jobs published, due jobs among many that are not, and how late they are."""

@@ -1,52 +1,161 @@
-"""Other schedulers on the same work, in the same run: due jobs, each published to a durable quorum queue and confirmed,
-by one process. Each is tuned as well as its documentation tells; the jobs are in place before the clock starts.
+"""Other schedulers on the same work, in the same run, one process each: how many due jobs they publish, how many they
+handle among a million that are not due, and how late they are. Each is tuned as well as its documentation tells.
+
+Their clock stops with the last handler; Duebell's stops when every event is confirmed and every row is done, and where
+their handlers do nothing, Duebell still publishes.
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import asyncpg
 
 from bench import child
-from bench.figures import Beside, Cost, Figure, Goal, middle
-from bench.firing import fire
-from bench.peers.installing import DIRECTORY, PYTHON, CannotInstall, install_node_peers, install_python_peers
+from bench.figures import Beside, Cost, Figure, Goal, middle, quantile
+from bench.filling import add_later
+from bench.peers import ours
+from bench.peers.installing import DIRECTORY, NODE, PYTHON, CannotInstall, install_node_peers, install_python_peers
+from bench.peers.likenesses import add_likenesses
+from bench.peers.ours import Take
 from bench.plan import Plan
 from bench.rig import QUEUE, Rig
 
 DRIVERS = Path(__file__).parent / "drivers"
 BY_PYTHON = ("pgqueuer", "procrastinate", "apscheduler")
 BY_NODE = ("pg_boss", "graphile_worker")
+# It takes everything that is due in one pass before the first handler runs, so no clock can stop it in between.
+MOST_JOBS: Mapping[str, int] = {"apscheduler": 5000}
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is measured, and beside how many pending jobs."""
+
+    jobs: int
+    publishes: bool
+    pending: int
+
+    @property
+    def rate(self) -> str:
+        if self.publishes:
+            return f"{self.jobs:,} due jobs, each published"
+        return f"{self.jobs:,} due no-ops among {self.pending:,} pending"
+
+    @property
+    def lateness(self) -> str:
+        return f"late among {self.pending:,}" if self.pending else "late, idle"
 
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
-    takes = [await fire(rig, plan.peer_jobs)]
-    for peers, install in ((BY_PYTHON, install_python_peers), (BY_NODE, install_node_peers)):
-        try:
-            await install()
-        except CannotInstall as error:
-            raise child.ChildFailed(f"{', '.join(peers)} cannot be installed: {error}") from error
-        for name in peers:
-            result = await _measure(rig, name, plan.peer_jobs)
+    try:
+        await install_python_peers()
+        await install_node_peers()
+    except CannotInstall as error:
+        raise child.ChildFailed(f"the peers cannot be installed: {error}") from error
+    for situation in (
+        Situation(plan.peer_jobs, publishes=True, pending=0),
+        Situation(plan.peer_jobs_among, publishes=False, pending=plan.pending),
+    ):
+        await _clear_away(rig)
+        await rig.empty()
+        async with rig.database() as database:
+            await add_later(database, situation.pending)
+        takes = [await _ours(rig, plan, situation, 0)]
+        for number, name in enumerate((*BY_PYTHON, *BY_NODE), 1):
+            found = await _theirs(rig, plan, situation, name)
             # Ours again beside each of them: the machine may have changed its mind since.
-            takes.append(await fire(rig, plan.peer_jobs))
-            ours = (takes[-2][0] + takes[-1][0]) / 2
-            spent = Cost(result.cpu_ms_per_1000, result.resident_mb)
-            peer = name.replace("_", "-")
-            yield Figure(peer, result.per_second, "jobs/s", Beside("Duebell", ours), Goal(at_most=1), spent)
-    yield Figure("Duebell", median(rate for rate, _ in takes), "jobs/s", cost=middle([cost for _, cost in takes]))
+            takes.append(await _ours(rig, plan, situation, number))
+            for figure in _figures(name.replace("_", "-"), found, situation, takes[-2:]):
+                yield figure
+        for figure in _our_figures(situation, takes):
+            yield figure
 
 
-async def _measure(rig: Rig, name: str, count: int) -> child.Result:
-    await rig.empty()
+async def _ours(rig: Rig, plan: Plan, situation: Situation, number: int) -> Take:
+    # Half of the rings each time: every peer has two such takes beside it.
+    return await ours.take(rig, situation.jobs, plan.peer_rings // 2, plan.peer_rings_seconds / 2, str(number))
+
+
+async def _theirs(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
+    """In a new database of their own."""
+    await rig.purge()
     async with rig.database() as database:
-        await database.execute(f"drop database if exists peer_{name} with (force)")
         await database.execute(f"create database peer_{name}")
+    return await _measured(rig, plan, situation, name)
+
+
+async def _clear_away(rig: Rig) -> None:
+    """At the end only: to drop a database disturbs whoever is measured next."""
+    async with rig.database() as database:
+        for name in (*BY_PYTHON, *BY_NODE):
+            await database.execute(f"drop database if exists peer_{name} with (force)")
+
+
+async def _measured(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
     url = rig.ground.database_url.rpartition("/")[0] + f"/peer_{name}"
-    arguments = {"database_url": url, "amqp_url": rig.ground.amqp_url, "queue": QUEUE}
-    if name in BY_PYTHON:
-        return await child.run(f"bench.peers.drivers.{name}", program=str(PYTHON), **arguments, count=count)
+    where = {"database_url": url, "amqp_url": rig.ground.amqp_url, "queue": QUEUE}
     environment = {**os.environ, "PEERS": str(DIRECTORY)}
-    return await child.run_command(
-        ["node", str(DRIVERS / f"{name}.mjs")], {**arguments, "count": count}, environment=environment
-    )
+    command = [str(NODE), str(DRIVERS / f"{name}.mjs")]
+    if name in BY_PYTHON:
+        command = [str(PYTHON), "-m", f"bench.peers.drivers.{name}"]
+    await child.run_command(command, {**where, "step": "install"}, environment)
+    if situation.pending:
+        connection = await asyncpg.connect(url, timeout=10, command_timeout=300)
+        try:
+            await add_likenesses(connection, name, situation.pending)
+        finally:
+            await connection.close()
+    work = {
+        "step": "measure",
+        "jobs": min(situation.jobs, MOST_JOBS.get(name, situation.jobs)),
+        "publishes": situation.publishes,
+        "rings": plan.peer_rings,
+        "rings_seconds": plan.peer_rings_seconds,
+        "patience": plan.peer_patience_seconds,
+    }
+    return await child.run_command(command, {**where, **work}, environment)
+
+
+def _figures(peer: str, found: Mapping[str, Any], situation: Situation, beside: Sequence[Take]) -> list[Figure]:
+    rate = Beside("Duebell", sum(take.per_second for take in beside) / len(beside))
+    late = [ms for take in beside for ms in take.late_ms]
+    cost = Cost(found["cpu_ms_per_1000"], found["resident_mb"])
+    handled = found["handled"]
+    return [
+        Figure(
+            f"{peer}: {situation.rate}",
+            found["per_second"],
+            "jobs/s",
+            rate,
+            Goal(at_most=1),
+            cost,
+            note="" if handled == situation.jobs else f"{handled:,} of them",
+        ),
+        *(
+            Figure(
+                f"{peer}: {situation.lateness}, {title}",
+                quantile(found["late_ms"], share),
+                "ms",
+                Beside("Duebell", quantile(late, share)),
+                Goal(at_least=1),
+                note="" if found["heard"] == len(found["late_ms"]) else f"{found['heard']} heard; more than",
+            )
+            for title, share in (("p50", 0.5), ("p99", 0.99))
+        ),
+    ]
+
+
+def _our_figures(situation: Situation, takes: Sequence[Take]) -> list[Figure]:
+    rate, cost = median(take.per_second for take in takes), middle([take.cost for take in takes])
+    late = [ms for take in takes for ms in take.late_ms]
+    return [
+        Figure(
+            f"Duebell: {situation.rate}", rate, "jobs/s", cost=cost, note="" if situation.publishes else "publishing"
+        ),
+        Figure(f"Duebell: {situation.lateness}, p50", quantile(late, 0.5), "ms"),
+        Figure(f"Duebell: {situation.lateness}, p99", quantile(late, 0.99), "ms"),
+    ]

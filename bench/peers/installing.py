@@ -14,12 +14,16 @@ FROM_PYPI = (
     "procrastinate==3.*",
     "apscheduler==3.*",
     "sqlalchemy==2.*",
+    "psycopg2-binary==2.*",
     "psycopg[binary,pool]==3.*",
     "asyncpg==0.32.*",
     "aio-pika==10.*",
     "uvloop==0.23.*",
 )
-FROM_NPM = ("pg-boss@10", "graphile-worker@0.17", "amqplib@2", "pg@8")
+# pg-boss 12 needs a newer Node than many a machine has, so Node comes along. What came after 12.35 asks for a version
+# of rrule-temporal that not every registry has.
+FROM_NPM = ("node@22", "pg-boss@12.35", "graphile-worker@0.17", "amqplib@2", "pg@8")
+NODE = DIRECTORY / "node_modules" / "node" / "bin" / "node"
 PATIENCE = 600.0
 
 
@@ -39,7 +43,7 @@ async def install_node_peers() -> None:
     if shutil.which("npm") is None:
         raise CannotInstall("npm is not installed")
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    if not (DIRECTORY / "node_modules" / "graphile-worker").exists():
+    if not NODE.exists():
         await _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(DIRECTORY), *FROM_NPM)
 
 

@@ -1,34 +1,89 @@
-"""APScheduler 3 with its jobs in Postgres: a timer in one process."""
+"""APScheduler 3 with its jobs in Postgres: a timer in one process. Whatever is due is taken from the store in one pass,
+during which its loop does nothing else.
+"""
 
-import asyncio
-from datetime import UTC, datetime, timedelta
+import pickle
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 
+from apscheduler.job import Job  # type: ignore[import-not-found]
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-not-found]
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-not-found]
+from apscheduler.triggers.date import DateTrigger  # type: ignore[import-not-found]
 
-from bench.child import arguments, timed
-from bench.peers.drivers.apscheduler_ring import Rings, ring, rings
-from bench.peers.drivers.publishing import a_publisher
+from bench.child import arguments
+from bench.peers.drivers import course
+from bench.peers.drivers.apscheduler_ring import handles, ring
+from bench.peers.drivers.handling import Handle
+
+BATCH = 1000
 
 
-async def main() -> None:
-    given = arguments()
-    url = given["database_url"].replace("postgresql://", "postgresql+psycopg://")
-    scheduler = AsyncIOScheduler(jobstores={"default": SQLAlchemyJobStore(url=url)}, timezone=UTC)
+class Apscheduler:
+    def __init__(self) -> None:
+        self._running: AsyncIOScheduler | None = None
+
+    async def install(self) -> None:
+        with _paused():
+            pass
+
+    async def add(self, first: int, due_at: Sequence[float]) -> None:
+        """As `add_job` would write them, but many in a transaction: one by one they take a minute."""
+        with _paused() as scheduler:
+            store = scheduler._lookup_jobstore("default")  # noqa: SLF001 - there is no other way to it
+            for start in range(0, len(due_at), BATCH):
+                rows = [_row(scheduler, first + start + n, due) for n, due in enumerate(due_at[start : start + BATCH])]
+                with store.engine.begin() as connection:
+                    connection.execute(store.jobs_t.insert(), rows)
+        if self._running is not None:
+            self._running.wakeup()  # as its own `add_job` does
+
+    @asynccontextmanager
+    async def working(self, handle: Handle) -> AsyncIterator[None]:
+        handles.append(handle)
+        self._running = _a_scheduler()
+        self._running.start()
+        try:
+            yield
+        finally:
+            self._running.shutdown(wait=False)
+            self._running = None
+
+
+@contextmanager
+def _paused() -> Iterator[AsyncIOScheduler]:
+    scheduler = _a_scheduler()
     scheduler.start(paused=True)
-    due_at = datetime.now(UTC) - timedelta(seconds=1)
-    for number in range(given["count"]):
-        scheduler.add_job(ring, "date", run_date=due_at, id=f"job-{number}", misfire_grace_time=None)
-    async with a_publisher(given["amqp_url"], given["queue"]) as publish:
-        rings.append(Rings(publish, given["count"]))
+    try:
+        yield scheduler
+    finally:
+        scheduler.shutdown(wait=False)
 
-        async def run() -> None:
-            scheduler.resume()
-            await rings[0].finished.wait()
 
-        await timed(given["count"], run)
-    scheduler.shutdown(wait=False)
+def _a_scheduler() -> AsyncIOScheduler:
+    url = arguments()["database_url"].replace("postgresql://", "postgresql+psycopg2://")
+    return AsyncIOScheduler(jobstores={"default": SQLAlchemyJobStore(url=url)}, timezone=UTC)
+
+
+def _row(scheduler: AsyncIOScheduler, number: int, due: float) -> dict[str, object]:
+    due_at = datetime.fromtimestamp(due, UTC)
+    job = Job(
+        scheduler,
+        id=f"job-{number}",
+        func=ring,
+        args=(number,),
+        kwargs={},
+        name="ring",
+        trigger=DateTrigger(due_at),
+        executor="default",
+        misfire_grace_time=None,
+        coalesce=True,
+        max_instances=1,
+        next_run_time=due_at,
+    )
+    return {"id": job.id, "next_run_time": due, "job_state": pickle.dumps(job.__getstate__(), pickle.HIGHEST_PROTOCOL)}
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    course.run(Apscheduler())

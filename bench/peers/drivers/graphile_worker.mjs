@@ -1,38 +1,30 @@
-// graphile-worker: a local queue of 500, completions in batches.
+// graphile-worker: a local queue of 500, completions in batches, a look every 100 ms besides its notifications.
 
-import { load, publisher, stopwatch } from "./publishing.mjs";
+import { given, run } from "./course.mjs";
+import { load } from "./publishing.mjs";
 
-const given = JSON.parse(process.argv[2]);
-const { runMigrations, run } = load("graphile-worker");
+const { Logger, run: start, runMigrations } = load("graphile-worker");
 const { Pool } = load("pg");
-
 const pool = new Pool({ connectionString: given.database_url, max: 20 });
-await runMigrations({ pgPool: pool });
-await pool.query("select graphile_worker.add_job('ring', json_build_object('n', n)) from generate_series(1, $1::int) n", [
-  given.count,
-]);
-const { publish, close } = await publisher(given.amqp_url, given.queue);
+const ADD = `
+  select graphile_worker.add_job('ring', json_build_object('n', $1::int + n - 1), run_at := to_timestamp(due))
+    from unnest($2::float8[]) with ordinality as t(due, n)`;
 
-let remaining = given.count;
-let finished;
-const all = new Promise((resolve) => (finished = resolve));
-const done = stopwatch(given.count);
-const runner = await run({
-  pgPool: pool,
-  noHandleSignals: true,
-  logger: new (load("graphile-worker").Logger)(() => () => {}),
-  preset: {
-    worker: { concurrentJobs: 100, pollInterval: 100, localQueue: { size: 500 }, completeJobBatchDelay: 0 },
-  },
-  taskList: {
-    ring: async () => {
-      await publish();
-      if (--remaining === 0) finished();
-    },
+await run({
+  install: () => runMigrations({ pgPool: pool }),
+
+  add: (first, dueAt) => pool.query(ADD, [first, dueAt.map((due) => due / 1000)]),
+
+  work: async (handle) => {
+    const runner = await start({
+      pgPool: pool,
+      noHandleSignals: true,
+      logger: new Logger(() => () => {}),
+      preset: {
+        worker: { concurrentJobs: 100, pollInterval: 100, localQueue: { size: 500 }, completeJobBatchDelay: 0 },
+      },
+      taskList: { ring: ({ n }) => handle(n) },
+    });
+    return () => runner.stop();
   },
 });
-await all;
-done();
-await runner.stop();
-await close();
-process.exit(0);

@@ -1,33 +1,40 @@
-// pg-boss: batches of 1,000, all of a batch published at once. A worker waits half a second between two batches, the
-// least that it allows, so there are as many workers as there are batches: none of them waits.
+// pg-boss: batches of 1,000, all of a batch handled at once, a look every half second, the least that it allows. While
+// batches come back full it looks again at once; three workers, so that one fetches while another's jobs are handled.
 
-import { load, publisher, stopwatch } from "./publishing.mjs";
+import { given, run } from "./course.mjs";
+import { load } from "./publishing.mjs";
 
-const given = JSON.parse(process.argv[2]);
-const PgBoss = load("pg-boss");
-const boss = new PgBoss({ connectionString: given.database_url, max: 20, supervise: false, schedule: false });
-await boss.start();
-await boss.createQueue("ring");
-for (let start = 0; start < given.count; start += 1000) {
-  const size = Math.min(1000, given.count - start);
-  await boss.insert(Array.from({ length: size }, (_, n) => ({ name: "ring", data: { n } })));
+const BATCH = 1000;
+const WORKERS = 3;
+const { PgBoss } = load("pg-boss");
+let boss;
+
+async function started() {
+  if (!boss) {
+    boss = new PgBoss({ connectionString: given.database_url, max: 20, supervise: false, schedule: false });
+    await boss.start();
+  }
+  return boss;
 }
-const { publish, close } = await publisher(given.amqp_url, given.queue);
 
-let remaining = given.count;
-let finished;
-const all = new Promise((resolve) => (finished = resolve));
-const done = stopwatch(given.count);
-const ring = async (jobs) => {
-  await Promise.all(jobs.map(publish));
-  remaining -= jobs.length;
-  if (remaining === 0) finished();
-};
-for (let start = 0; start < given.count; start += 1000) {
-  await boss.work("ring", { batchSize: 1000, pollingIntervalSeconds: 0.5 }, ring);
-}
-await all;
-done();
-await boss.stop({ graceful: false, wait: false });
-await close();
-process.exit(0);
+await run({
+  install: async () => (await started()).createQueue("ring"),
+
+  add: async (first, dueAt) => {
+    const jobs = dueAt.map((due, n) => ({ data: { n: first + n }, startAfter: new Date(due) }));
+    for (let start = 0; start < jobs.length; start += BATCH) {
+      await (await started()).insert("ring", jobs.slice(start, start + BATCH));
+    }
+  },
+
+  work: async (handle) => {
+    const options = {
+      batchSize: BATCH,
+      pollingIntervalSeconds: 0.5,
+      burstWhenBatchFull: true,
+      localConcurrency: WORKERS,
+    };
+    await (await started()).work("ring", options, (jobs) => Promise.all(jobs.map((job) => handle(job.data.n))));
+    return () => boss.offWork("ring");
+  },
+});

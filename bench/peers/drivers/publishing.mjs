@@ -1,4 +1,4 @@
-// What every peer's handler does: one persistent message, confirmed. And the report that the benchmark reads.
+// What a peer's handler does where it publishes: one persistent message, confirmed.
 
 import { createRequire } from "node:module";
 
@@ -15,20 +15,4 @@ export async function publisher(amqpUrl, queue) {
       channel.sendToQueue(queue, BODY, { persistent: true }, (error) => (error ? reject(error) : resolve())),
     );
   return { publish, close: () => connection.close() };
-}
-
-export function stopwatch(count) {
-  const cpu = process.cpuUsage();
-  const began = performance.now();
-  return () => {
-    const seconds = (performance.now() - began) / 1000;
-    const { user, system } = process.cpuUsage(cpu);
-    console.log(
-      JSON.stringify({
-        per_second: count / seconds,
-        cpu_ms_per_1000: (user + system) / count,
-        resident_mb: process.memoryUsage().rss / 2 ** 20,
-      }),
-    );
-  };
 }
