@@ -27,7 +27,7 @@ from delivery.store_ended import delete_finished
 from shared.batches import Intake, consume_until_stopped
 from shared.bell import Bell
 from shared.broker import Broker
-from shared.database import Pool, open_pool, wait_for_schema
+from shared.database import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
 from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, for_life, run_service
@@ -61,10 +61,9 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         Publisher(outbound) as announcing,
         Caller.opened(rules, settings.connect_timeout_seconds) as caller,
     ):
-        await first_of(wait_for_schema(pool), stop.wait())
+        await first_of(_look_around(pool), stop.wait())
         if stop.requested:
             return
-        await _log_open(pool)
         work_waiting = Bell()
         announcer = Announcer(pool, outbound, announcing, metrics, settings.publish_timeout_seconds)
         attempter = Attempter(
@@ -127,10 +126,10 @@ def _retry_policy(settings: DeliverySettings) -> RetryPolicy:
     )
 
 
-async def _log_open(pool: Pool) -> None:
+async def _look_around(pool: Pool) -> None:
     """Recovery needs no mode of its own: what is open is claimed. This line says how much there is."""
-    async with pool.acquire(timeout=10.0) as connection:
-        deliveries, oldest = await count_open(connection, COUNT_OPEN_UP_TO)
+    await wait_for_schema(pool)
+    deliveries, oldest = await ask_until_answered(pool, lambda connection: count_open(connection, COUNT_OPEN_UP_TO))
     get_log().info(
         "recovery",
         open_deliveries=deliveries,

@@ -18,7 +18,7 @@ from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, dele
 from producer.store_triggers import TRIGGERS, delete_fired
 from shared.bell import Bell
 from shared.broker import Broker
-from shared.database import Pool, open_pool, wait_for_schema
+from shared.database import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
 from shared.instants import format_instant
 from shared.lifecycle import Stop, first_of, for_life, run_service
@@ -50,10 +50,9 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [prompt, patient])),
         AsyncExitStack() as publishers,
     ):
-        await first_of(wait_for_schema(pool), stop.wait())
+        await first_of(_look_around(pool), stop.wait())
         if stop.requested:
             return
-        await _log_overdue(pool)
         bells, precedence = [], Precedence()
         async with asyncio.TaskGroup() as tasks:
 
@@ -91,10 +90,10 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 start(f"retention of {kind}", retention.retire_until_stopped(stop))
 
 
-async def _log_overdue(pool: Pool) -> None:
+async def _look_around(pool: Pool) -> None:
     """Recovery needs no mode of its own: what came due during a downtime is due now. This line says how much."""
-    async with pool.acquire(timeout=10.0) as connection:
-        overdue = await count_overdue(connection, COUNT_OVERDUE_UP_TO)
+    await wait_for_schema(pool)
+    overdue = await ask_until_answered(pool, lambda connection: count_overdue(connection, COUNT_OVERDUE_UP_TO))
     get_log().info(
         "recovery",
         overdue_jobs=overdue.jobs,

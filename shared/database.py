@@ -5,9 +5,9 @@ Postgres itself, so that its row locks cannot outlive a frozen process for long.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import asyncpg
 
@@ -18,6 +18,8 @@ from shared.migrate import current_version, newest_version
 # Generic in the type checker's eyes only.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+
+Answer = TypeVar("Answer")
 
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
@@ -72,20 +74,27 @@ async def _leave_as_it_is(_: Connection) -> None:
 
 async def wait_for_schema(pool: Pool) -> None:
     """Returns when the database answers and its schema is current; until then one clear line per try."""
+    backoff, need = Backoff(first=0.5), newest_version()
+    while (have := await ask_until_answered(pool, current_version)) < need:
+        problem = f"the schema is at version {have}, this release needs {need}: run python -m shared.migrate"
+        await _wait_a_while(problem, backoff)
+
+
+async def ask_until_answered(pool: Pool, question: Callable[[Connection], Awaitable[Answer]]) -> Answer:
+    """For what a process has to know before it can begin: a database that is away for a moment is no reason to end."""
     backoff = Backoff(first=0.5)
     while True:
         try:
             async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
-                have, need = await current_version(connection), newest_version()
+                return await question(connection)
         except PASSING_TROUBLE as error:
-            problem = f"cannot reach the database at DATABASE_URL: {describe(error)}"
-        else:
-            if have >= need:
-                return
-            problem = f"the schema is at version {have}, this release needs {need}: run python -m shared.migrate"
-        pause = backoff.next_pause()
-        get_log().warning("database_not_ready", problem=problem, retry_in_seconds=round(pause, 1))
-        await asyncio.sleep(pause)
+            await _wait_a_while(f"cannot reach the database at DATABASE_URL: {describe(error)}", backoff)
+
+
+async def _wait_a_while(problem: str, backoff: Backoff) -> None:
+    pause = backoff.next_pause()
+    get_log().warning("database_not_ready", problem=problem, retry_in_seconds=round(pause, 1))
+    await asyncio.sleep(pause)
 
 
 async def schema_is_current(pool: Pool) -> bool:

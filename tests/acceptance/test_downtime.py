@@ -1,14 +1,18 @@
-"""A producer that comes back after a downtime: it says what is overdue, and rings all of it."""
+"""Coming back after a downtime: a service waits for its database, says what is overdue, and works off all of it."""
 
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.support.application import Application
 from tests.support.eventually import eventually
 from tests.support.jobs import insert_due, wait_until_none_pending
 from tests.support.services import service_process
 from tests.support.stores import Site
+
+TERMINATE_WAITING = "select pg_terminate_backend(pid) from pg_locks where relation = $1::text::regclass and not granted"
 
 
 async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_of_it(
@@ -42,3 +46,27 @@ async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_pa
         await eventually(said)
         [recovery] = producer.said("recovery")
         assert (recovery["overdue_jobs"], recovery["at_least"]) == (10_000, True)
+
+
+@pytest.mark.parametrize(("service", "table"), [("producer", "jobs"), ("delivery", "deliveries")])
+async def test_a_database_that_goes_away_while_a_service_starts_is_waited_for(
+    site: Site, database: Any, tmp_path: Path, service: str, table: str
+) -> None:
+    """After its schema was found current, and before anything else: what is overdue is being counted."""
+    lock = database.transaction()
+    await lock.start()
+    await database.execute(f"lock table {table}")
+    with service_process(service, site, tmp_path) as process:
+
+        async def broken_off() -> bool:
+            return bool(await database.fetchval(TERMINATE_WAITING, table))
+
+        async def said(event: str) -> bool:
+            assert process.said(event), process.log.read_text()
+            return True
+
+        await eventually(broken_off)
+        await eventually(lambda: said("database_not_ready"))
+        assert not process.said("recovery")
+        await lock.rollback()
+        await eventually(lambda: said("recovery"))

@@ -163,7 +163,8 @@ def _drained(ledger: Ledger) -> Iterator[Violation]:
 
 def _standing(ledger: Ledger) -> Iterator[Violation]:
     for ended in ledger.ended:
-        yield Violation(Invariant.STANDS, f"{ended.name} ended at {ended.at:%H:%M:%S} with {ended.exit_code}")
+        text = f"{ended.name} ended at {ended.at:%H:%M:%S} with {ended.exit_code}, saying {ended.last_words}"
+        yield Violation(Invariant.STANDS, text)
 
 
 def _clock(instant: datetime) -> str:

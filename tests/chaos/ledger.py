@@ -127,6 +127,7 @@ class Ended:
     name: str
     at: datetime
     exit_code: int
+    last_words: str = ""  # the last line of its log
 
 
 @dataclass(slots=True)

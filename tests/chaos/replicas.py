@@ -21,6 +21,8 @@ from tests.chaos.ledger import Ended, Ledger, now
 
 STOP_SECONDS = 20.0
 WATCH_SECONDS = 0.1
+# Of a log's last line, which may hold a whole traceback: its end says what it was.
+LONGEST_WORDS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,9 @@ class Replica:
         mark = json.dumps({"event": event})[1:-1]
         return self.log.read_text().count(mark) if self.log.exists() else 0
 
+    def last_words(self) -> str:
+        return self.log.read_text().rstrip().rpartition("\n")[2][-LONGEST_WORDS:]
+
     def _running(self) -> Child:
         if self._child is None:
             raise ProcessLookupError(f"{self.name} is not running")
@@ -125,6 +130,6 @@ async def watch(replicas: Sequence[Replica], ledger: Ledger) -> None:
             if replica.in_hand or replica.is_alive():
                 continue
             exit_code = await replica.kill()
-            ledger.ended.append(Ended(replica.name, now(), exit_code if exit_code is not None else 0))
+            ledger.ended.append(Ended(replica.name, now(), exit_code or 0, replica.last_words()))
             replica.start()
         await asyncio.sleep(WATCH_SECONDS)
