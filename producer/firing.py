@@ -149,9 +149,9 @@ class Firer:
                 self._batch = len(shots)  # and claim no more than this for now
                 break
             first = len(messages)
-            planned = self._plan(job, claim.moment, breath)
+            planned = self._plan(job, claim.fires_at, breath)
             for number, occurrence in enumerate(planned.ringing if planned else (), start=job.sequence + 1):
-                message = due_event(job, occurrence, number, claim.moment, self.names)
+                message = due_event(job, occurrence, number, claim.fires_at, self.names)
                 size += len(message.body)
                 messages.append(message)
             shots.append(Shot(job, planned, slice(first, len(messages))))

@@ -88,6 +88,11 @@ class Claim:
     jobs: list[DueJob]
 
     @property
+    def fires_at(self) -> datetime:
+        """The moment; or now, if it has passed while the broker or the database was waited for."""
+        return max(self.moment, self.now)
+
+    @property
     def ahead(self) -> float:
         return (self.moment - self.now).total_seconds()
 

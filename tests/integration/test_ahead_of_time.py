@@ -112,6 +112,25 @@ async def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_claimed_row(
     assert (row["status"], row["version"]) == ("pending", 1)
 
 
+async def test_a_moment_that_has_passed_while_the_broker_was_waited_for_is_judged_by_the_clock(
+    site: Site, app: Application, database: Any
+) -> None:
+    await insert_due(database, 1, prefix="patient-", late=timedelta(seconds=3))
+    due_at = (await read_job(database, "patient-000001"))["next_run_at"]
+    await insert_due(database, 1, prefix="strict-")
+    await database.execute(
+        "update jobs set misfire = 'skip', misfire_grace_seconds = 1, next_run_at = $1 where id like 'strict-%'", due_at
+    )
+    async with a_firer(site, FRESH) as firer:
+        assert await firer.fire_once(due_at) == Fired(2, full=False)
+    [event] = await app.hears(1)
+    assert event.content["id"] == "patient-000001"
+    fired_at = datetime.fromisoformat(event.content["fired_at"])
+    assert fired_at - due_at >= timedelta(seconds=3), "when it was published, not when it was meant to be"
+    strict = await read_job(database, "strict-000001")
+    assert (strict["status"], strict["sequence"]) == ("done", 0), "late by more than its grace"
+
+
 async def test_a_producer_claims_ahead_by_itself_and_publishes_nothing_early(
     site: Site, app: Application, database: Any, passed: dict[Point, list[datetime]]
 ) -> None:
