@@ -37,10 +37,13 @@ class Caller:
         deadline = asyncio.get_running_loop().time() + request.timeout
         try:
             content = wire_format(request)
-            connection = self.connections.idle(request.target)
-            if connection is None:
-                async with asyncio.timeout_at(deadline):
-                    connection = await self.connections.open(request.target)
+            if kept := self.connections.idle(request.target):
+                result = await _answer(kept, content, deadline)
+                if result != Unanswered(CallError.CONNECTION_LOST) or kept.has_answered:
+                    return result
+                # Closed while nobody used it. The receiver knows the key, should it have read the request after all.
+            async with asyncio.timeout_at(deadline):
+                connection = await self.connections.open(request.target)
         except Exception as error:  # noqa: BLE001 - the boundary of one attempt: whatever it is, the others go on
             return Unanswered(_named(error, request))
         return await _answer(connection, content, deadline)

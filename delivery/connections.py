@@ -18,6 +18,8 @@ from delivery.resolving import AddressInfo, GuardedResolver, guarded_socket
 
 # Servers close idle connections, some after two seconds; a POST sent into that moment would fail for nothing.
 KEEP_ALIVE_SECONDS = 1.5
+# In all: each takes a file descriptor, and hosts may be many.
+MOST_KEPT = 256
 # A host with two kinds of addresses of which one leads nowhere: the other gets its chance after this.
 NEXT_ADDRESS_AFTER = 0.25
 
@@ -30,8 +32,9 @@ class Connections:
     resolver: GuardedResolver
     connect_timeout: float
     _tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
-    # The newest last. No more than there were calls within the last moment.
+    # The newest last.
     _idle: dict[Origin, list[HttpConnection]] = field(default_factory=dict)
+    _kept: int = 0  # of all origins
     _sweep: asyncio.TimerHandle | None = None
 
     def idle(self, target: Target) -> HttpConnection | None:
@@ -40,6 +43,7 @@ class Connections:
         oldest = asyncio.get_running_loop().time() - KEEP_ALIVE_SECONDS
         while waiting:
             connection = waiting.pop()
+            self._kept -= 1
             if not connection.is_closed and connection.idle_since > oldest:
                 return connection
             connection.abort()
@@ -83,8 +87,12 @@ class Connections:
         return connection
 
     def _keep(self, origin: Origin, connection: HttpConnection) -> None:
+        if self._kept >= MOST_KEPT:
+            connection.abort()
+            return
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
+        self._kept += 1
         self._idle.setdefault(origin, []).append(connection)
         if self._sweep is None:
             self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_old_ones)
@@ -96,6 +104,7 @@ class Connections:
             kept = [connection for connection in waiting if connection.idle_since > oldest and not connection.is_closed]
             for connection in set(waiting) - set(kept):
                 connection.abort()
+            self._kept -= len(waiting) - len(kept)
             if kept:
                 self._idle[origin] = kept
             else:
@@ -110,3 +119,4 @@ class Connections:
             for connection in waiting:
                 connection.abort()
         self._idle.clear()
+        self._kept = 0

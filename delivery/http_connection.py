@@ -32,6 +32,10 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
+        # As other clients do: what a 200 has in its other headers does not make it a failure.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
         self._result: asyncio.Future[CallResult] | None = None  # None: nobody waits for an answer
         self._deadline: asyncio.TimerHandle | None = None
         # The answer, as far as it has come.
@@ -46,6 +50,11 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_closed(self) -> bool:
         return self._transport is None or self._transport.is_closing()
+
+    @property
+    def has_answered(self) -> bool:
+        """A byte of it, at least."""
+        return self._size > 0
 
     def exchange(self, request: bytes, deadline: float) -> "asyncio.Future[CallResult]":
         """Its answer, as far as it has come by the deadline. The status counts: what is missing of a body is not missed
@@ -132,7 +141,7 @@ class HttpConnection(asyncio.Protocol):
         elif len(self._body) >= ANSWER_CAP:
             self._settle(self._answer())
             self.abort()
-        elif self._status is None and self._size > HEAD_CAP:
+        elif self._size > HEAD_CAP:  # a head without end, or trailers
             self._end_with(CallError.PROTOCOL)
 
     def _all_is_sent(self) -> bool:

@@ -104,7 +104,8 @@ def prepare(
 @lru_cache(maxsize=1024)
 def _own_headers(text: str) -> dict[str, str]:
     """Those that the schedule asked for. Not to be changed: the next delivery with the same ones gets the same dict."""
-    return {name: value for name, value in orjson.loads(text).items() if name.lower() != "accept-encoding"}
+    own = {name: value for name, value in orjson.loads(text).items() if name.lower() != "accept-encoding"}
+    return own if any(name.lower() == "accept" for name in own) else {**own, "Accept": "*/*"}
 
 
 def request_body(delivery: Delivery) -> bytes:
@@ -140,5 +141,5 @@ def target_of(text: str) -> Target:
     host = url.raw_host.decode().lower().rstrip(".")
     if url.scheme not in DEFAULT_PORTS or not host or url.userinfo or not 0 < port < 65536:
         raise ValueError("is not an http or https address with a host, a port and nobody's password")
-    head = b"POST %b HTTP/1.1\r\nHost: %b\r\nAccept: */*\r\n" % (url.raw_path, url.netloc)
+    head = b"POST %b HTTP/1.1\r\nHost: %b\r\n" % (url.raw_path, url.netloc)
     return Target(url.scheme, host, port, head)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from delivery import connections
 from delivery.addresses import AddressRules, parse_networks
 from delivery.calling import Caller
 from delivery.connections import KEEP_ALIVE_SECONDS
@@ -16,6 +17,7 @@ from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from delivery.request import Request, target_of
 from delivery.resolving import AddressInfo
 from tests.support.certificates import Authority
+from tests.support.eventually import eventually
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call
 from tests.support.receiver import a_receiver
 
@@ -164,3 +166,92 @@ async def test_a_good_certificate_is_no_hindrance(tmp_path: Any, monkeypatch: py
 
 def _loopback(_: str, port: int) -> list[AddressInfo]:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\nContent-Length: 2\nConnection: close\n\nok",
+        b"HTTP/1.1 200 OK\r\nX-Long: a\r\n b\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nX-Odd: a\x01b\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+    ],
+    ids=["lines end with LF", "a folded header", "a control character in a header"],
+)
+async def test_a_200_that_is_written_oddly_is_still_a_200(answer: bytes) -> None:
+    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
+        assert await call(url) == Answered(200, None, b"ok")
+
+
+async def test_trailers_without_end_are_cut_and_the_status_counts() -> None:
+    sent = 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"{}")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-More: ")
+        while True:
+            writer.write(b"x" * 65536)
+            sent += 65536
+            await writer.drain()
+
+    async with a_raw_server(talk) as url:
+        assert await call(url, timeout=20.0) == Answered(200, None, b"")
+    assert sent < 64 * 2**20, "much more than that would have come within the deadline"
+
+
+async def test_a_connection_that_was_closed_while_it_was_kept_costs_no_attempt() -> None:
+    """By a server that closes after each answer and does not say so."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    async with (
+        a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url,
+        Caller.opened(LOOPBACK, 1.0) as caller,
+    ):
+        assert [await caller.call(a_request(url)) for _ in range(10)] == [Answered(200, None, b"ok")] * 10
+
+
+async def test_a_server_that_never_answers_is_called_once_an_attempt() -> None:
+    """One that was kept may be tried again afresh; a fresh one that is lost is an attempt that failed."""
+    requests = 0
+
+    async def answer_the_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        while True:
+            await reader.readuntil(b"{}")
+            requests += 1
+            if requests > 1:
+                return
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            await writer.drain()
+
+    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+        assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
+        assert await caller.call(a_request(url)) == Unanswered(CallError.CONNECTION_LOST)
+        assert requests == 3
+        assert await caller.call(a_request(url)) == Unanswered(CallError.CONNECTION_LOST)
+        assert requests == 4
+
+
+async def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_KEPT", 1)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    closed: list[str] = []
+
+    async def serve(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{}")
+        writer.write(answer)
+        await reader.read()
+        closed.append(name)
+
+    async with (
+        a_raw_server(lambda reader, writer: serve("first", reader, writer)) as first,
+        a_raw_server(lambda reader, writer: serve("second", reader, writer)) as second,
+        Caller.opened(LOOPBACK, 1.0) as caller,
+    ):
+        await caller.call(a_request(first))
+        await caller.call(a_request(second))
+
+        async def one_is_closed() -> bool:
+            return bool(closed)
+
+        await eventually(one_is_closed)
+        assert closed == ["second"]

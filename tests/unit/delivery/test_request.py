@@ -41,11 +41,17 @@ def test_no_payload_is_null() -> None:
 def test_the_headers_are_ours_and_the_requests_own() -> None:
     assert prepared(A_DELIVERY).headers == {
         "Authorization": "Bearer t",
+        "Accept": "*/*",
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
         "User-Agent": f"Duebell/{VERSION}",
         "X-Idempotency-Key": "event-abc",
     }
+
+
+def test_a_requests_own_accept_header_is_the_only_one() -> None:
+    headers = prepared(a_delivery(headers={"accept": "text/plain"})).headers
+    assert [(name, value) for name, value in headers.items() if name.lower() == "accept"] == [("accept", "text/plain")]
 
 
 def test_a_named_secret_that_nobody_knows_stops_the_call() -> None:
