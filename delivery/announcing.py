@@ -40,7 +40,7 @@ ENDED = frozenset({DeliveryStatus.COMPLETED, DeliveryStatus.FAILED})
 # What has not been published by then, or is too much, is left to the table.
 LONGEST_IN_MEMORY = 5.0
 MOST_IN_MEMORY = 5000
-# After the confirm, to delete the row.
+# After the confirm, to delete the row: half of it for a connection.
 TIME_TO_FORGET = 5.0
 
 
@@ -166,7 +166,7 @@ class Announcer:
             return True
         verdicts = await self._publish(ended)
         reached(Point.DELIVERY_ANNOUNCED)
-        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+        async with self.pool.acquire(timeout=TIME_TO_FORGET / 2) as connection:
             await _settle(connection, ended, verdicts)
         self._observe(ended, verdicts)
         return Verdict.UNKNOWN in verdicts

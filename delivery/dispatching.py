@@ -92,7 +92,7 @@ class Dispatcher:
                 for delivery in claimed:
                     self._line.put(Held(delivery, claimed_at))
                 self._start_what_may()
-                self._give_back(self._line.take_older_than(time.monotonic() - LONGEST_WAIT))
+                self._give_back_what_waits_too_long()
                 pause = await self._time_to_sleep(claimed)
                 backoff.reset()
             except PASSING_TROUBLE as error:
@@ -130,13 +130,16 @@ class Dispatcher:
         return claimed
 
     async def _claim_round(self, connection: Connection, claimed: list[Delivery], now: datetime | None) -> None:
-        last_host = ""
         for after_host in {self._after_host: None, "": None}:
-            if self.hosts.free:
-                found = await claim_round(connection, self._room(), self.lease_margin, after_host, now)
-                self._take(found, claimed)
-                last_host = max((delivery.host for delivery in found), default=last_host)
-        self._after_host = "" if self.hosts.free else last_host
+            room = self._room()
+            if not room.total:
+                return
+            found = await claim_round(connection, room, self.lease_margin, after_host, now)
+            self._take(found, claimed)
+            if len(found) == room.total:  # it ended before the last host
+                self._after_host = max(delivery.host for delivery in found)
+                return
+        self._after_host = ""
 
     def _room(self) -> Room:
         return Room(self.hosts.free, self.hosts.max_per_host, self.hosts.exceptions(time.monotonic()))
@@ -201,6 +204,12 @@ class Dispatcher:
                 self._made_room.add(delivery.host)
             else:
                 self.bell.ring()
+
+    def _give_back_what_waits_too_long(self) -> None:
+        waited = self._line.take_older_than(time.monotonic() - LONGEST_WAIT)
+        for host in {held.delivery.host for held in waited}:
+            self.hosts.notice_slowness(host, LONGEST_WAIT)  # or they would be claimed again at once
+        self._give_back(waited)
 
     def _give_back(self, waiting: Iterable[Held]) -> None:
         """Due again at once, for whoever has room: no call, and no attempt spent."""

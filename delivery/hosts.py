@@ -35,7 +35,6 @@ class BreakerChange(Enum):
 class _Busy:
     waiting: int = 0  # rows of ours that are not called yet
     calling: int = 0
-    seconds: float | None = None  # that a call takes, lately
 
 
 @dataclass(slots=True)
@@ -44,6 +43,8 @@ class Hosts:
     max_per_host: int
     policy: BreakerPolicy
     _busy: dict[str, _Busy] = field(default_factory=dict)
+    _pace: dict[str, float] = field(default_factory=dict)  # seconds that a call takes, lately
+    _waiting: int = 0
     _calling: int = 0
     _unwritten: int = 0
     _breakers: dict[str, Breaker] = field(default_factory=dict)
@@ -59,10 +60,12 @@ class Hosts:
         """How many rows may be claimed. What a quick host has waiting takes nobody's place."""
         if self._too_much_is_unwritten:
             return 0
-        waiting = sum(busy.waiting for busy in self._busy.values())
-        beyond = sum(max(0, busy.waiting - self._ahead(host, busy)) for host, busy in self._busy.items())
-        slots = self.max_in_flight - self._calling - beyond
-        return max(0, min(slots, MOST_WAITING * self.max_in_flight - waiting))
+        # Whatever a host has waiting, it can use no more places than it may have calls.
+        promised = sum(
+            min(max(0, busy.waiting - self._ahead(host, busy)), max(0, self.max_per_host - busy.calling))
+            for host, busy in self._busy.items()
+        )
+        return max(0, self.max_in_flight - self._calling - promised)
 
     @property
     def tripped(self) -> int:
@@ -91,34 +94,31 @@ class Hosts:
     def take(self, host: str) -> None:
         """A row of the host is ours."""
         self._busy.setdefault(host, _Busy()).waiting += 1
+        self._waiting += 1
 
     def let_go(self, host: str) -> None:
         """It is not, after all."""
-        self._busy[host].waiting -= 1
+        self._change(host, waiting=-1)
 
     def may_start(self, host: str, now: float) -> bool:
         return (
             self._calling < self.max_in_flight
             and not self._too_much_is_unwritten
-            and self._busy[host].calling < self._calls_allowed(host, now)
+            and (busy.calling if (busy := self._busy.get(host)) else 0) < self._calls_allowed(host, now)
         )
 
     def start(self, host: str) -> None:
         """The call of a row that waited."""
-        busy = self._busy[host]
-        busy.waiting -= 1
-        busy.calling += 1
-        self._calling += 1
+        self._change(host, waiting=-1, calling=1)
 
     def pass_over(self, host: str) -> None:
         """It will not be called, which has to be written, too."""
-        self._busy[host].waiting -= 1
+        self._change(host, waiting=-1)
         self._unwritten += 1
 
     def hang_up(self, host: str) -> None:
         """The call is over: there is room for another one. Its outcome is to be written."""
-        self._busy[host].calling -= 1
-        self._calling -= 1
+        self._change(host, calling=-1)
         self._unwritten += 1
 
     def write_off(self) -> None:
@@ -138,6 +138,10 @@ class Hosts:
             self._tripped.add(host)
         return BreakerChange.OPENED if after.is_tripped and not (before and before.is_tripped) else None
 
+    def notice_slowness(self, host: str, seconds: float) -> None:
+        """Rows of it have waited for so long, though its calls may not be over yet."""
+        self._pace[host] = max(seconds, self._pace.get(host, 0.0))
+
     def next_probe_in(self, now: float) -> float | None:
         """Seconds until the first open breaker lets a probe through."""
         moments = (self._breakers[host].open_until or 0.0 for host in self._tripped)
@@ -148,9 +152,7 @@ class Hosts:
         if now - self._looked_at < LOOK_FOR_FORGOTTEN_EVERY:
             return
         self._looked_at = now
-        for host, busy in list(self._busy.items()):
-            if not busy.waiting and not busy.calling:
-                del self._busy[host]
+        self._pace = {host: seconds for host, seconds in self._pace.items() if host in self._busy}
         for host, breaker in list(self._breakers.items()):
             quiet_since = max(breaker.changed_at, breaker.open_until or 0.0)
             if now - quiet_since > FORGET_AFTER and host not in self._busy:
@@ -165,14 +167,24 @@ class Hosts:
         breaker = self._breakers.get(host)
         return breaker.calls_allowed(self.max_per_host, now) if breaker else self.max_per_host
 
+    def _change(self, host: str, waiting: int = 0, calling: int = 0) -> None:
+        busy = self._busy[host]
+        busy.waiting += waiting
+        busy.calling += calling
+        self._waiting += waiting
+        self._calling += calling
+        if not busy.waiting and not busy.calling:
+            del self._busy[host]
+
     def _ahead(self, host: str, busy: _Busy) -> int:
         """How many of its rows may wait here while all its calls are under way."""
-        if busy.seconds is None or host in self._breakers:
+        seconds = self._pace.get(host)
+        if seconds is None or host in self._breakers:
             return 0
-        in_time = self.max_per_host * AHEAD_SECONDS / max(busy.seconds, 0.001)
-        return min(MOST_AHEAD * self.max_per_host, int(in_time))
+        in_time = self.max_per_host * AHEAD_SECONDS / max(seconds, 0.001)
+        left = max(0, MOST_WAITING * self.max_in_flight - self._waiting)
+        return min(MOST_AHEAD * self.max_per_host, int(in_time), busy.waiting + left)
 
     def _note_pace(self, host: str, seconds: float) -> None:
-        if busy := self._busy.get(host):
-            known = busy.seconds if busy.seconds is not None else seconds
-            busy.seconds = known + NEWEST_SHARE * (seconds - known)
+        known = self._pace.get(host, seconds)
+        self._pace[host] = known + NEWEST_SHARE * (seconds - known)

@@ -24,7 +24,8 @@ class DeliverySettings(Settings):
     batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
 
-    # A call holds its payload (the consumer's default allows 256 KiB) and a socket: 64 MiB at worst.
+    # A call holds its payload (the consumer's default allows 256 KiB), twice, and a socket; four times as many rows may
+    # wait for their call, and twice as many for their outcome to be written: 512 MiB at the very worst.
     max_in_flight: int = Field(default=256, ge=1, le=10_000, description="calls at a time")
     # A hanging host holds so many slots until its breaker opens; 16 hosts would have to hang at once to fill them all.
     max_in_flight_per_host: int = Field(default=16, ge=1, le=10_000, description="calls at a time to one host:port")

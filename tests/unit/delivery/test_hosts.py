@@ -24,11 +24,12 @@ def test_a_call_takes_a_slot_of_its_host_and_of_all() -> None:
     assert (hosts.free, hosts.room_of("a:80", 0.0)) == (7, 1)
 
 
-def test_a_host_at_rest_is_forgotten() -> None:
+def test_a_host_at_rest_is_no_exception() -> None:
+    """Claims compare each row with each exception: those that were called a moment ago may be thousands."""
     hosts = some_hosts()
     hosts.take("a:80")
     hosts.let_go("a:80")
-    hosts.forget_idle(now=1000.0)
+    called(hosts, 1, seconds=0.01)
     assert hosts.exceptions(0.0) == {}
 
 
@@ -70,15 +71,47 @@ def test_nobody_is_called_while_too_many_outcomes_wait_to_be_written() -> None:
 def test_a_host_that_answers_quickly_may_have_rows_waiting_and_they_take_nobodys_place() -> None:
     hosts = some_hosts()
     called(hosts, 3, seconds=0.1)
-    assert hosts.room_of("a:80", 0.0) == 4 + 20, "what it will have answered in half a second"
-    for _ in range(20):
+    assert hosts.room_of("a:80", 0.0) == 4, "none, while it is at rest"
+    hosts.take("a:80")
+    assert hosts.room_of("a:80", 0.0) == 4 + 20 - 1, "as many as it will have answered in half a second"
+    for _ in range(19):
         hosts.take("a:80")
     assert (hosts.free, hosts.room_of("a:80", 0.0)) == (10, 4)
     called(hosts, 30, seconds=0.001)
-    assert hosts.room_of("a:80", 0.0) == 4 + 64 - 20, "but only so many"
-    for _ in range(15):
+    assert hosts.room_of("a:80", 0.0) == 4 + 40 - 20, "but only so many in all"
+    for _ in range(20):
         hosts.take("a:80")
-    assert hosts.free == 5, "and so many in all"
+    hosts.take("b:80")
+    assert (hosts.free, hosts.room_of("a:80", 0.0)) == (9, 4), "however many there are, others have their places"
+
+
+def busy_and_quick(hosts: Hosts, waiting: int, calling: int) -> None:
+    called(hosts, 1, seconds=0.005)
+    for _ in range(waiting + calling):
+        hosts.take("a:80")
+    for _ in range(calling):
+        hosts.start("a:80")
+
+
+def test_what_waits_for_a_host_that_turns_bad_takes_no_more_places_than_it_may_have_calls() -> None:
+    hosts = some_hosts()
+    busy_and_quick(hosts, waiting=30, calling=2)
+    assert hosts.free == 10 - 2
+    hosts.report("a:80", well=False, seconds=0.005, now=0.0)
+    assert hosts.free == 10 - 4, "one failure"
+
+    hosts = some_hosts()
+    busy_and_quick(hosts, waiting=30, calling=4)
+    hosts.report("a:80", well=True, seconds=60.0, now=0.0)
+    assert hosts.free == 10 - 4, "one slow answer"
+
+
+def test_a_host_whose_rows_have_waited_for_long_is_slow_though_no_call_has_ended() -> None:
+    hosts = some_hosts()
+    busy_and_quick(hosts, waiting=0, calling=4)
+    assert hosts.room_of("a:80", 0.0) > 4
+    hosts.notice_slowness("a:80", 2.0)
+    assert hosts.room_of("a:80", 0.0) == 1
 
 
 def test_a_host_that_is_slow_unknown_or_failing_has_none_waiting() -> None:

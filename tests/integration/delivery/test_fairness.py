@@ -1,0 +1,98 @@
+"""Hosts beside one another: however much waits for one, and however it turns out, the others get their turn."""
+
+import asyncio
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from delivery.breaker import BreakerPolicy
+from delivery.hosts import Hosts
+from tests.integration.delivery.test_dispatching import a_dispatcher
+from tests.support.deliveries import delivery_of, insert_rows
+from tests.support.eventually import eventually
+from tests.support.receiver import Call, a_receiver
+from tests.support.services import running_delivery
+from tests.support.stores import Site
+
+QUICK = 0.005
+INSERT = """
+insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
+                        timeout_seconds, max_retries, next_attempt_at)
+select $1 || n, $1 || n, 'hooks', 1, now(), now(), '{}', $2, $3, '{}', 60, 3,
+       now() - make_interval(secs => $5) + n * interval '1 ms'
+  from generate_series(1, $4::int) as n
+"""
+
+
+async def insert(database: Any, name: str, url: str, number: int, late: float = 0.0) -> None:
+    await database.execute(INSERT, name, url, urlsplit(url).netloc, number, late)
+
+
+async def test_a_new_host_does_not_wait_for_the_backlog_of_quick_ones(site: Site, database: Any) -> None:
+    """Five quick hosts work off what an outage left. A sixth one, last in the order of names, gets one delivery."""
+    quick = [f"quick-{number}:80" for number in range(5)]
+    for host in quick:
+        await insert_rows(database, host, 3000, due_in=-100)
+    hosts = Hosts(max_in_flight=256, max_per_host=16, policy=BreakerPolicy())
+    waiting = dict.fromkeys([*quick, "z-new:80"], 0)
+
+    async def claim_and_work_off() -> None:
+        for delivery in await dispatcher.claim_once():
+            waiting[delivery.host] += 1
+        for host in quick:
+            for _ in range(min(16, waiting[host])):
+                waiting[host] -= 1
+                hosts.start(host)
+                hosts.hang_up(host)
+                hosts.report(host, well=True, seconds=QUICK, now=0.0)
+                hosts.write_off()
+
+    async with a_dispatcher(site, hosts) as dispatcher:
+        for _ in range(20):
+            await claim_and_work_off()
+        assert sum(waiting.values()) > 256, "the quick ones have rows ahead"
+        await insert_rows(database, "z-new:80", 1)
+        for _ in range(3):
+            await claim_and_work_off()
+        assert waiting["z-new:80"] == 1
+
+
+async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, database: Any) -> None:
+    """It answers quickly, then once with a 500, and from then on not at all. Its rows are not claimed and given back
+    again and again meanwhile.
+    """
+    calls = 0
+
+    async def turn_bad(_: Call) -> web.Response:
+        nonlocal calls
+        calls += 1
+        if calls > 400:
+            await asyncio.sleep(30)
+        return web.Response(status=500 if calls == 400 else 200)
+
+    async with a_receiver(turn_bad) as bad, a_receiver() as good:
+        await insert(database, "bad-", bad.url, 3000, late=100.0)
+        async with running_delivery(site, max_in_flight=64, max_in_flight_per_host=16, shutdown_grace_seconds=3.5):
+
+            async def hangs() -> bool:
+                return calls > 400
+
+            await eventually(hangs)
+            took = []
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                began, name = time.monotonic(), f"good-{len(took)}-"
+                await insert(database, name, good.url, 1)
+
+                async def done(key: str = f"{name}1") -> bool:
+                    return bool((await delivery_of(database, key))["status"] == "COMPLETED")
+
+                await eventually(done)
+                took.append(time.monotonic() - began)
+            claims = await database.fetchval(
+                "select sum(version) from deliveries where retry_count = 0 and finished_at is null and version > 1"
+            )
+    assert max(took) < 1.5, "a look every half second finds it: it was inserted behind the service's back"
+    assert claims < 1500
