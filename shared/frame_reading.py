@@ -2,8 +2,8 @@
 
 aiormq reads a frame in three steps, with a lock, a buffer and three waits, and pamqp decodes each argument of it by
 name and type: for a message that is three frames, and most of what a consumer does. Here whatever has come is read at
-once and cut into frames, and the two kinds that come with every message, Basic.Deliver and the body, are decoded by
-hand. All others go to pamqp. It takes the place of aiormq's own for all connections of the process.
+once and cut into frames, and the three kinds that come with every message, Basic.Deliver, its header and its body, are
+decoded by hand. All others go to pamqp. It takes the place of aiormq's own for all connections of the process.
 """
 
 import asyncio
@@ -19,9 +19,11 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.exceptions import PAMQPException
 
+from shared.header_reading import read_content_header
+
 READ_BYTES = 256 * 1024
 HEAD, END = 7, 0xCE
-METHOD, BODY = 1, 3
+METHOD, HEADER, BODY = 1, 2, 3
 DELIVER = (60, 60)
 
 _head = Struct(">BHI").unpack_from
@@ -76,8 +78,10 @@ class QuickFrameReceiver(FrameReceiver):
 def _decoded(kind: int, channel: int, frame: bytes) -> ReceivedFrame:
     if kind == BODY:
         return len(frame), channel, ContentBody(frame[HEAD:-1])
-    if kind == METHOD and _method(frame, HEAD) == DELIVER:
-        with suppress(ValueError):  # a name in some other alphabet: pamqp knows what to make of it
+    with suppress(ValueError):  # a name in some other alphabet, say: pamqp knows what to make of it
+        if kind == HEADER:
+            return len(frame), channel, read_content_header(frame, HEAD)
+        if kind == METHOD and _method(frame, HEAD) == DELIVER:
             return len(frame), channel, _deliver(frame)
     try:
         return pamqp.frame.unmarshal(frame)

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from datetime import UTC, datetime
 from typing import Any
 
 import pamqp.frame
@@ -18,13 +19,27 @@ from pamqp.heartbeat import Heartbeat
 from shared.frame_reading import QuickFrameReceiver
 
 names = st.text("abc.-_9", max_size=60)
+texts = st.none() | st.text(max_size=40)
+values = st.text(max_size=90) | st.binary(max_size=9).map(bytearray) | st.booleans() | st.integers(0, 2**40) | st.none()
+properties = st.builds(
+    Basic.Properties,
+    content_type=texts,
+    content_encoding=texts,
+    headers=st.none() | st.dictionaries(names.filter(bool), values, max_size=4),
+    delivery_mode=st.sampled_from([None, 1, 2]),
+    priority=st.none() | st.integers(0, 255),
+    correlation_id=texts,
+    reply_to=texts,
+    expiration=texts,
+    message_id=texts,
+    timestamp=st.none() | st.integers(0, 2**33).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
+    message_type=texts,
+    user_id=texts,
+    app_id=texts,
+)
 frames = st.one_of(
     st.builds(Basic.Deliver, names, st.integers(0, 2**63 - 1), st.booleans(), names, names),
-    st.builds(
-        lambda size, mode: ContentHeader(0, size, Basic.Properties(delivery_mode=mode)),
-        st.integers(0, 9),
-        st.integers(1, 2),
-    ),
+    st.builds(ContentHeader, st.just(0), st.integers(0, 2**40), properties),
     st.builds(ContentBody, st.binary(min_size=1, max_size=200)),
     st.builds(Basic.Ack, st.integers(0, 2**63 - 1), st.booleans()),
     st.builds(Connection.Blocked, names),
@@ -107,6 +122,30 @@ async def test_a_method_that_nobody_knows_is_refused() -> None:
     unknown = struct.pack(">BHIHHB", 1, 1, 4, 999, 999, 0xCE)
     with pytest.raises(InvalidFrameError):
         await QuickFrameReceiver(fed(unknown)).get_frame()
+
+
+WELL_KNOWN = wire(
+    ContentHeader(0, 5, Basic.Properties(content_type="text/plain", headers={"a": "b", "c": "d"}, message_type="T")), 1
+)
+
+
+@given(st.integers(7, len(WELL_KNOWN) - 2), st.integers(0, 255))
+def test_a_header_with_an_odd_byte_is_read_as_pamqp_reads_it(place: int, byte: int) -> None:
+    odd = WELL_KNOWN[:place] + bytes([byte]) + WELL_KNOWN[place + 1 :]
+
+    async def both() -> tuple[Any, Any]:
+        return await _one(FrameReceiver(fed(odd))), await _one(QuickFrameReceiver(fed(odd)))
+
+    theirs, ours = asyncio.run(both())
+    assert ours == theirs
+
+
+async def _one(receiver: FrameReceiver) -> Any:
+    """What is read, or that nothing can be made of it."""
+    try:
+        return await read_all(receiver, 1)
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return type(error).__name__ if isinstance(error, InvalidFrameError) else "unreadable"
 
 
 async def test_a_broker_that_speaks_another_version_is_told_apart() -> None:
