@@ -14,7 +14,7 @@ from bench.loading import publish_all
 from bench.plan import Plan
 from bench.receiving import a_receiver
 from bench.rig import QUEUE, Rig, Running
-from bench.waiting import depth, until
+from bench.waiting import until, until_messages
 from shared.outgoing import Outgoing
 
 CONNECTIONS = 64
@@ -58,13 +58,10 @@ async def until_completed(rig: Rig, count: int) -> float:
     """Recorded and announced. Counting rows again and again would be a good part of what is measured."""
     async with rig.database() as database, rig.channel() as channel:
 
-        async def announced() -> bool:
-            return await depth(channel, QUEUE) >= count
-
         async def completed() -> bool:
             return bool(await database.fetchval(COMPLETED) >= count)
 
-        ended = await until(announced, f"{count} announcements")
+        ended = await until_messages(channel, QUEUE, count)
         await until(completed, f"{count} deliveries")
         return ended
 
