@@ -1,5 +1,5 @@
 """Claims what is due and has room, has it called, and hands the outcome to the recorder. The heart of the delivery
-service.
+service. What has room as soon as it is stored is handed over by the intake, and need not be claimed.
 
 A row is claimed only when there is a place for it, in all and at its host, which is free again when the call is over.
 So a host that hangs keeps its own few places and nothing else, no call waits while outcomes are written (unless too
@@ -9,10 +9,12 @@ No transaction is open while somebody is called: the row is ours by its lease al
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from delivery.admission import Admission
 from delivery.attempting import Attempted, Attempter
 from delivery.hosts import BreakerChange, Hosts
 from delivery.line import Held, Line
@@ -20,7 +22,7 @@ from delivery.metrics import Metrics
 from delivery.recorded import Recorded, given_back
 from delivery.recording import Recorder
 from delivery.request import Delivery
-from delivery.store import Room, claim_oldest, claim_round, seconds_until_next
+from delivery.store import Room, claim_oldest, claim_round, hosts_left_behind, seconds_until_next
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, Connection, Pool, describe
@@ -37,6 +39,9 @@ SHORTEST_SLEEP = 0.001
 LOOK_AT = 1000
 # What waits here for longer is given back: somebody else, or a later claim, may get to it sooner.
 LONGEST_WAIT = 2.0
+# How long the intake waits for hosts that will have room for its batch soon, and how often it looks.
+LONGEST_WAIT_FOR_ROOM = 0.1
+LOOK_FOR_ROOM_EVERY = 0.002
 # Before the process's own grace time is over: to give back what was not finished.
 TIME_TO_GIVE_BACK = 3.0
 
@@ -50,6 +55,9 @@ class Dispatcher:
     metrics: Metrics
     bell: Bell
     lease_margin: float
+    _admission: Admission = field(init=False)
+    _being_stored: int = 0  # batches in which places are reserved
+    _stopping: bool = False
     _line: Line = field(default_factory=Line)
     _after_host: str = ""
     _left_behind: bool = True  # the last look saw rows that are due and had no room, or did not see all
@@ -59,6 +67,7 @@ class Dispatcher:
     _call_tasks: asyncio.TaskGroup | None = None  # while it runs
 
     def __post_init__(self) -> None:
+        self._admission = Admission(self.hosts)
         self.metrics.in_flight.set_function(lambda: self.hosts.in_flight)
         self.metrics.open_breakers.set_function(lambda: self.hosts.tripped)
 
@@ -70,14 +79,57 @@ class Dispatcher:
                 async with asyncio.TaskGroup() as calls:
                     self._call_tasks = calls
                     await self._dispatch_until_stopped(stop)
-                    self._give_back(self._line.take_all())
-                    if self._calls:
-                        with resting():  # the end of the grace time is the end of it
-                            await asyncio.wait(self._calls, timeout=max(0.0, grace - TIME_TO_GIVE_BACK))
-                    for call in self._calls:
-                        call.cancel()
+                    await self._finish(time.monotonic() + grace - TIME_TO_GIVE_BACK)
             finally:
                 self.recorder.close()
+
+    async def _finish(self, deadline: float) -> None:
+        self._stopping = True
+        self._give_back(self._line.take_all())
+        with resting():  # the end of the grace time is the end of it
+            # What is just being stored as ours is given back, too.
+            while self._being_stored and time.monotonic() < deadline:  # noqa: ASYNC110 - for milliseconds, once
+                await asyncio.sleep(LOOK_FOR_ROOM_EVERY)
+            if self._calls:
+                await asyncio.wait(self._calls, timeout=max(0.0, deadline - time.monotonic()))
+        for call in self._calls:
+            call.cancel()
+
+    async def make_room(self, hosts: Iterable[str]) -> None:
+        """Waits for those that are so quick that they will have room for all of it in a moment. It is spent well: rows
+        that are stored as ours cost less than rows that have to be claimed.
+        """
+        wanted, deadline = Counter(hosts), time.monotonic() + LONGEST_WAIT_FOR_ROOM
+        while not self._stopping and (now := time.monotonic()) < deadline:
+            if not self._admission.has_room_soon(wanted, now):
+                return
+            await asyncio.sleep(LOOK_FOR_ROOM_EVERY)
+
+    def reserve(self, hosts: Sequence[str]) -> list[bool]:
+        """Which of these, about to be stored, are to be ours. To be followed by `accept`, whatever happens."""
+        self._being_stored += 1
+        return [False] * len(hosts) if self._stopping else self._admission.reserve(hosts, time.monotonic())
+
+    def accept(self, ours: Sequence[Held], reserved: Iterable[str]) -> None:
+        """What was stored, of all that places were reserved for."""
+        self._being_stored -= 1
+        for host, unused in (Counter(reserved) - Counter(held.delivery.host for held in ours)).items():
+            for _ in range(unused):
+                self.hosts.let_go(host)
+        if self._stopping:
+            self._give_back(ours)
+            return
+        if ours:
+            reached(Point.DELIVERY_CLAIMED)
+        for held in ours:
+            self._line.put(held)
+        self._start_what_may()
+
+    def leave_behind(self, hosts: Iterable[str]) -> None:
+        """Rows of theirs were stored for whoever claims them."""
+        self._admission.leave_behind(hosts)
+        self._left_behind = True
+        self.bell.ring()
 
     async def _dispatch_until_stopped(self, stop: Stop) -> None:
         backoff = Backoff()
@@ -108,6 +160,7 @@ class Dispatcher:
         """
         self.hosts.forget_idle(time.monotonic())
         self._made_room.clear()
+        self._admission.begin_look()
         self._left_behind = True
         if not self.hosts.free:
             return []
@@ -119,6 +172,8 @@ class Dispatcher:
                 self._take(found, claimed)
                 if looked_at == LOOK_AT and self.hosts.free:
                     await self._claim_round(connection, claimed, now)
+                self._left_behind = looked_at == LOOK_AT or looked_at > len(claimed)
+                behind = await hosts_left_behind(connection, LOOK_AT, now) if self._left_behind else []
         except BaseException:
             # Rolled back, or nobody knows: either way nobody will be called for them, and their places are free.
             for delivery in claimed:
@@ -126,7 +181,7 @@ class Dispatcher:
             raise
         finally:
             self._claiming = False
-        self._left_behind = looked_at == LOOK_AT or looked_at > len(claimed)
+        self._admission.end_look(behind)
         return claimed
 
     async def _claim_round(self, connection: Connection, claimed: list[Delivery], now: datetime | None) -> None:

@@ -37,6 +37,9 @@ class _Busy:
     calling: int = 0
 
 
+AT_REST = _Busy()
+
+
 @dataclass(slots=True)
 class Hosts:
     max_in_flight: int
@@ -77,19 +80,30 @@ class Hosts:
 
     def room_of(self, host: str, now: float) -> int:
         """How many more rows of the host may be claimed."""
-        busy, allowed = self._busy.get(host), self._calls_allowed(host, now)
-        if busy is None:
-            return allowed
-        return max(0, allowed + self._ahead(host, busy) - busy.calling - busy.waiting)
+        busy = self._busy.get(host, AT_REST)
+        return max(0, self._calls_allowed(host, now) + self._ahead(host, busy) - busy.calling - busy.waiting)
+
+    def is_quick(self, host: str) -> bool:
+        """Whether it may have rows waiting here."""
+        return self._ahead_in_time(host) > 0
+
+    def takes_within(self, host: str, rows: int, seconds: float) -> bool:
+        """Whether it will have answered so many within so many seconds, at its pace."""
+        pace = None if host in self._breakers else self._pace.get(host)
+        return pace is not None and rows * pace <= seconds * self.max_per_host
+
+    @property
+    def most_waiting_of_one(self) -> int:
+        return MOST_AHEAD * self.max_per_host
 
     def exceptions(self, now: float) -> dict[str, int]:
-        """Room of the hosts for which it is not simply the limit per host."""
+        """Room of the hosts for which it is not simply the limit per host; as for a quick one at rest, that will do."""
         return {host: self.room_of(host, now) for host in self._busy.keys() | self._tripped}
 
     def wants_more(self, host: str, now: float) -> bool:
         """Whether a claim is worth its while: not for every single row, if there are enough to go on with."""
-        busy = self._busy.get(host)
-        return self.room_of(host, now) > 0 and (busy is None or 2 * busy.waiting <= self._ahead(host, busy))
+        busy = self._busy.get(host, AT_REST)
+        return self.room_of(host, now) > 0 and 2 * busy.waiting <= self._ahead(host, busy)
 
     def take(self, host: str) -> None:
         """A row of the host is ours."""
@@ -104,7 +118,7 @@ class Hosts:
         return (
             self._calling < self.max_in_flight
             and not self._too_much_is_unwritten
-            and (busy.calling if (busy := self._busy.get(host)) else 0) < self._calls_allowed(host, now)
+            and self._busy.get(host, AT_REST).calling < self._calls_allowed(host, now)
         )
 
     def start(self, host: str) -> None:
@@ -178,12 +192,15 @@ class Hosts:
 
     def _ahead(self, host: str, busy: _Busy) -> int:
         """How many of its rows may wait here while all its calls are under way."""
+        left = max(0, MOST_WAITING * self.max_in_flight - self._waiting)
+        return min(self._ahead_in_time(host), busy.waiting + left)
+
+    def _ahead_in_time(self, host: str) -> int:
+        """How many it will have answered soon, if it is known to be quick, and is well."""
         seconds = self._pace.get(host)
         if seconds is None or host in self._breakers:
             return 0
-        in_time = self.max_per_host * AHEAD_SECONDS / max(seconds, 0.001)
-        left = max(0, MOST_WAITING * self.max_in_flight - self._waiting)
-        return min(MOST_AHEAD * self.max_per_host, int(in_time), busy.waiting + left)
+        return min(self.most_waiting_of_one, int(self.max_per_host * AHEAD_SECONDS / max(seconds, 0.001)))
 
     def _note_pace(self, host: str, seconds: float) -> None:
         known = self._pace.get(host, seconds)

@@ -1,16 +1,21 @@
-"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, wake the dispatcher, park
-what could not be understood, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit,
-and nobody is called before it is acknowledged that there is something to do: a slow receiver never holds up the queue.
+"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, hand to the dispatcher
+what there is room for, park what could not be understood, and acknowledge all with one `multiple` ack. Nothing is
+acknowledged before its commit, and no call is waited for: a slow receiver never holds up the queue.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 
+from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
+from delivery.line import Held
 from delivery.metrics import Metrics
-from delivery.store import insert_new
+from delivery.request import Delivery
+from delivery.store import Inserted, insert_new
 from shared.batches import together_or_one_by_one
-from shared.bell import Bell
 from shared.database import Pool
 from shared.fault_points import Point, reached
 from shared.inbox import Inbox, Received
@@ -45,20 +50,18 @@ class DueHandler:
     publisher: Publisher
     parking: str  # the exchange
     metrics: Metrics
-    work_waiting: Bell
+    dispatcher: Dispatcher
     publish_timeout: float
 
     async def store(self, messages: list[Received]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
         reached(Point.DELIVERY_RECEIVED)
-        results = await together_or_one_by_one(
+        return await together_or_one_by_one(
             [_read(message) for message in messages],
             self._store_together,
             lambda _, error: Unreadable((f"body: the database refused it: {error}",)),
             self.metrics.split_batches.inc,
         )
-        self.work_waiting.ring()
-        return results
 
     async def settle(self, messages: list[Received], results: list[Result], inbox: Inbox) -> None:
         """After it returns, what could not be understood is parked, and all are acknowledged."""
@@ -79,10 +82,7 @@ class DueHandler:
         for event in events:
             if isinstance(event, NewDelivery):
                 unique.setdefault(event.idempotency_key, event)
-        inserted: set[str] = set()
-        if unique:
-            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-                inserted = await insert_new(connection, list(unique.values()))
+        inserted = await self._insert(list(unique.values())) if unique else set()
         return [
             event
             if isinstance(event, Unreadable)
@@ -92,6 +92,26 @@ class DueHandler:
             )
             for event in events
         ]
+
+    async def _insert(self, new: Sequence[NewDelivery]) -> Set[str]:
+        """The keys that were not there before. What there is room for is stored as ours, and its call begins."""
+        hosts = [delivery.host for delivery in new]
+        await self.dispatcher.make_room(hosts)
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            since, granted = time.monotonic(), self.dispatcher.reserve(hosts)
+            inserted: dict[str, Inserted] = {}
+            try:
+                inserted = await insert_new(connection, new, granted, self.dispatcher.lease_margin)
+            finally:
+                ours = [
+                    Held(_as_claimed(delivery, inserted[delivery.idempotency_key]), since)
+                    for delivery, is_ours in zip(new, granted, strict=True)
+                    if is_ours and delivery.idempotency_key in inserted
+                ]
+                self.dispatcher.accept(ours, compress(hosts, granted))
+        if not all(granted):
+            self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
+        return inserted.keys()
 
     def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
         for message, result in zip(messages, results, strict=True):
@@ -103,6 +123,32 @@ class DueHandler:
             else:
                 self.metrics.duplicates.inc()
                 get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
+
+
+def _as_claimed(new: NewDelivery, row: Inserted) -> Delivery:
+    """What a claim would give of a row that was stored with our lease."""
+    return Delivery(
+        id=row.id,
+        version=1,
+        job_id=new.job_id,
+        idempotency_key=new.idempotency_key,
+        topic=new.topic,
+        sequence=new.sequence,
+        due_at=new.due_at,
+        fired_at=new.fired_at,
+        created_at=row.at,
+        claimed_at=row.at,
+        payload=new.payload,
+        url=new.url,
+        host=new.host,
+        headers=new.headers,
+        timeout_seconds=new.timeout_seconds,
+        max_retries=new.max_retries,
+        retry_count=0,
+        secret=new.secret,
+        traceparent=new.traceparent,
+        trigger_id=new.trigger_id,
+    )
 
 
 def _trace(message: Received) -> dict[str, str]:

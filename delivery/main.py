@@ -64,7 +64,6 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         await first_of(_look_around(pool), stop.wait())
         if stop.requested:
             return
-        work_waiting = Bell()
         announcer = Announcer(pool, outbound, announcing, metrics, settings.publish_timeout_seconds)
         attempter = Attempter(
             caller=caller,
@@ -80,11 +79,11 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             recorder=Recorder(pool, metrics, announcer),
             hosts=_hosts(settings),
             metrics=metrics,
-            bell=work_waiting,
+            bell=Bell(),
             lease_margin=settings.lease_margin_seconds,
         )
         handler = DueHandler(
-            pool, parking, names.parking, metrics, work_waiting, publish_timeout=settings.publish_timeout_seconds
+            pool, parking, names.parking, metrics, dispatcher, publish_timeout=settings.publish_timeout_seconds
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
         retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)

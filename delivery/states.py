@@ -12,6 +12,9 @@ class DeliveryStatus(StrEnum):
     FAILED = "FAILED"
 
 
+# Whoever stores it and has room for it has claimed it thereby.
+DELIVERY_BEGINNINGS = frozenset({DeliveryStatus.PENDING, DeliveryStatus.PROCESSING})
+
 DELIVERY_MOVES: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     DeliveryStatus.PENDING: frozenset({DeliveryStatus.PROCESSING}),
     DeliveryStatus.PROCESSING: frozenset({DeliveryStatus.PROCESSING, DeliveryStatus.COMPLETED, DeliveryStatus.FAILED}),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import NamedTuple
 
 import asyncpg
 
@@ -17,21 +18,32 @@ from shared.database import Connection
 
 INSERT_NEW = """
 insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
-                        timeout_seconds, max_retries, secret, traceparent, trigger_id)
+                        timeout_seconds, max_retries, secret, traceparent, trigger_id, status, next_attempt_at)
 select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
-       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent, n.trigger_id
+       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent, n.trigger_id,
+       case when n.leased then 'PROCESSING' else 'PENDING' end,
+       case when n.leased then now() + make_interval(secs => n.timeout_seconds + $17) else now() end
   from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[], $15::text[])
+              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[], $15::text[],
+              $16::bool[])
        as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-            max_retries, secret, traceparent, trigger_id)
+            max_retries, secret, traceparent, trigger_id, leased)
  order by n.idempotency_key
 on conflict (idempotency_key) where replay_of is null do nothing
-returning idempotency_key
+returning idempotency_key, id, created_at
 """
 
 
-async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) -> set[str]:
-    """After the commit every key has its delivery. Returns the keys that had none before.
+class Inserted(NamedTuple):
+    id: int
+    at: datetime
+
+
+async def insert_new(
+    connection: Connection, deliveries: Sequence[NewDelivery], leased: Sequence[bool], lease_margin: float
+) -> dict[str, Inserted]:
+    """After the commit every key has its delivery. Returns the keys that had none before. Those of them that are
+    leased are ours until the call's own timeout and the margin are over, as if they had been claimed.
 
     In the order of keys: that is what keeps two replicas with the same events from deadlocking.
     """
@@ -55,8 +67,9 @@ async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) 
         )
         for d in deliveries
     ]
-    inserted = await connection.fetch(INSERT_NEW, *(list(column) for column in zip(*rows, strict=True)))
-    return {row["idempotency_key"] for row in inserted}
+    columns = (list(column) for column in zip(*rows, strict=True))
+    inserted = await connection.fetch(INSERT_NEW, *columns, leased, lease_margin)
+    return {key: Inserted(row_id, at) for key, row_id, at in inserted}
 
 
 # A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
@@ -172,6 +185,20 @@ def _delivery(row: asyncpg.Record) -> Delivery:
 
 
 _FIELDS = len(Delivery.__struct_fields__)
+
+# Of the oldest few again: what the claim has just taken is no longer among them.
+LEFT_BEHIND = """
+select distinct host from (
+    select host from deliveries
+     where finished_at is null and next_attempt_at <= coalesce($1::timestamptz, now())
+     order by next_attempt_at limit $2) as oldest
+"""
+
+
+async def hosts_left_behind(connection: Connection, look_at: int, now: datetime | None = None) -> list[str]:
+    """Whose rows are due and were not claimed, in the transaction of a claim."""
+    return [row["host"] for row in await connection.fetch(LEFT_BEHIND, now, look_at)]
+
 
 NEXT_DUE = """
 select extract(epoch from min(next_attempt_at) - now()) from deliveries

@@ -40,7 +40,7 @@ begin
             ('duebell_delivery', 'select, delete on deliveries'),
             ('duebell_delivery', 'insert (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at,
                 payload, url, host, headers, timeout_seconds, max_retries, secret, traceparent,
-                trigger_id) on deliveries'),
+                trigger_id, status, next_attempt_at) on deliveries'),
             ('duebell_delivery', 'update (status, version, retry_count, next_attempt_at, failure_reason, finished_at,
                 updated_at) on deliveries'),
             ('duebell_delivery', 'select, insert on delivery_attempts'),

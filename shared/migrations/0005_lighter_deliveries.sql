@@ -1,10 +1,12 @@
 -- The same rules for deliveries, at less than half of their price: what each row was checked for by a function and by a
 -- lookup of its parent is now checked by conditions, and no statement that keeps the rules calls anything.
+--
+-- And a delivery may begin as PROCESSING: whoever stores it, and has room for it, has claimed it thereby.
 
 create or replace function refuse_illegal_delivery_move() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
-        raise exception 'a new delivery is PENDING at version 1, not % at %', new.status, new.version
+        raise exception 'a new delivery is PENDING or PROCESSING at version 1, not % at %', new.status, new.version
             using errcode = 'check_violation';
     elsif new.version <> old.version + 1 and new.status = old.status then
         raise exception 'delivery % is at version %, and % does not follow it', old.id, old.version, new.version
@@ -19,7 +21,7 @@ end $$;
 
 drop trigger deliveries_move_legally on deliveries;
 create trigger deliveries_begin_legally before insert on deliveries
-    for each row when (new.status <> 'PENDING' or new.version <> 1)
+    for each row when (new.status not in ('PENDING', 'PROCESSING') or new.version <> 1)
     execute function refuse_illegal_delivery_move();
 create trigger deliveries_move_legally before update on deliveries
     for each row when (

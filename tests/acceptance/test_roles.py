@@ -75,7 +75,7 @@ MAY_NOT = {
         "update deliveries set url = 'https://example.com/'",
         "update deliveries set payload = '1'",
         "update deliveries set idempotency_key = 'other'",
-        "insert into deliveries (status) values ('COMPLETED')",
+        "insert into deliveries (version) values (7)",
     ],
 }
 

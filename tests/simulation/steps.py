@@ -4,6 +4,7 @@ the real decisions. Only the broker and the receiver are played.
 
 import json
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,7 +26,7 @@ from delivery.line import Held
 from delivery.metrics import Metrics as DeliveryMetrics
 from delivery.outcomes import Answered, CallError, CallResult, RetryPolicy, Unanswered
 from delivery.recording import Recorder
-from delivery.request import Request
+from delivery.request import Delivery, Request
 from delivery.signing import Secrets
 from producer.firing import Firer
 from producer.metrics import Metrics as ProducerMetrics
@@ -87,10 +88,18 @@ class Steps:
         await self._handle(worker, handler, batch)
 
     async def take_in(self, worker: Worker, batch: list[Received]) -> None:
+        announcer = self._announcer(worker)
+        dispatcher = self._dispatcher(worker, announcer)
         handler = DueHandler(
-            _pool(worker), self._publisher(worker), self.broker.names.parking, self.delivery_metrics, Bell(), TIMEOUT
+            _pool(worker),
+            self._publisher(worker),
+            self.broker.names.parking,
+            self.delivery_metrics,
+            dispatcher,
+            TIMEOUT,
         )
         await self._handle(worker, handler, batch)
+        await _deliver(dispatcher, dispatcher.stored, announcer)
 
     async def _handle(self, worker: Worker, handler: Any, batch: list[Received]) -> None:
         if batch:
@@ -115,6 +124,15 @@ class Steps:
 
     async def dispatch(self, worker: Worker) -> None:
         announcer = self._announcer(worker)
+        dispatcher = self._dispatcher(worker, announcer)
+        try:
+            claimed = await dispatcher.claim_once()
+        except PASSING_TROUBLE:
+            return
+        self.ledger.claimed(worker, claimed, LEASE_MARGIN)
+        await _deliver(dispatcher, [Held(delivery, time.monotonic()) for delivery in claimed], announcer)
+
+    def _dispatcher(self, worker: Worker, announcer: Announcer) -> "SimDispatcher":
         attempter = Attempter(
             caller=cast("Caller", SimCaller(worker, self.ledger)),
             secrets=Secrets.load(None, None),
@@ -124,7 +142,7 @@ class Steps:
             lease_margin=LEASE_MARGIN,
             chance=lambda: 0.5,
         )
-        dispatcher = Dispatcher(
+        dispatcher = SimDispatcher(
             pool=_pool(worker),
             attempter=attempter,
             recorder=Recorder(_pool(worker), self.delivery_metrics, announcer),
@@ -133,19 +151,9 @@ class Steps:
             bell=Bell(),
             lease_margin=LEASE_MARGIN,
         )
-        try:
-            claimed = await dispatcher.claim_once()
-        except PASSING_TROUBLE:
-            return
-        self.ledger.claimed(worker, claimed, LEASE_MARGIN)
-        dispatcher.recorder.close()  # so that it returns when all is written
-        # One after the other, so that whoever drives the worker can follow.
-        for delivery in claimed:
-            dispatcher.hosts.start(delivery.host)
-            await dispatcher.deliver(Held(delivery, time.monotonic()))
-            await dispatcher.recorder.run(lambda _: None)
-        with suppress(*PASSING_TROUBLE):
-            await announcer.announce_fresh_once()
+        dispatcher.stored = []
+        dispatcher.on_stored = lambda stored: self.ledger.claimed(worker, stored, LEASE_MARGIN)
+        return dispatcher
 
     async def announce(self, worker: Worker) -> None:
         with suppress(*PASSING_TROUBLE):
@@ -157,6 +165,29 @@ class Steps:
 
     def _publisher(self, worker: Worker) -> Publisher:
         return cast("Publisher", SimPublisher(self.broker, worker))
+
+
+class SimDispatcher(Dispatcher):
+    """Keeps what was stored as its own for whoever drives the worker."""
+
+    on_stored: Callable[[list[Delivery]], None]
+    stored: list[Held]
+
+    def accept(self, ours: Sequence[Held], reserved: Iterable[str]) -> None:
+        Dispatcher.accept(self, ours, reserved)
+        self.stored += ours
+        self.on_stored([held.delivery for held in ours])
+
+
+async def _deliver(dispatcher: Dispatcher, ours: Sequence[Held], announcer: Announcer) -> None:
+    """One after the other, so that whoever drives the worker can follow."""
+    dispatcher.recorder.close()  # so that it returns when all is written
+    for held in ours:
+        dispatcher.hosts.start(held.delivery.host)
+        await dispatcher.deliver(held)
+        await dispatcher.recorder.run(lambda _: None)
+    with suppress(*PASSING_TROUBLE):
+        await announcer.announce_fresh_once()
 
 
 def _pool(worker: Worker) -> Pool:

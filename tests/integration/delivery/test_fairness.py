@@ -80,7 +80,7 @@ async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, da
                 return calls > 400
 
             await eventually(hangs)
-            took = []
+            took: list[float] = []
             end = time.monotonic() + 5
             while time.monotonic() < end:
                 began, name = time.monotonic(), f"good-{len(took)}-"

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from delivery.states import DELIVERY_MOVES, DeliveryStatus
+from delivery.states import DELIVERY_BEGINNINGS, DELIVERY_MOVES, DeliveryStatus
 from tests.support.deliveries import insert_rows
 
 MOVE = """
@@ -76,13 +76,15 @@ async def test_an_open_row_changes_as_it_should_or_not_at_all(database: Any) -> 
 
 
 async def test_a_new_row_begins_at_the_beginning(database: Any) -> None:
-    for name, value in (("status", "'PROCESSING'"), ("version", "2")):
-        with pytest.raises(asyncpg.CheckViolationError, match="a new delivery is PENDING"):
-            await database.execute(
-                f"""insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, url, host,
-                                            headers, timeout_seconds, max_retries, {name})
-                    values ('j', 'k', 't', 1, now(), now(), 'http://a/', 'a:80', '{{}}', 1, 3, {value})"""
-            )
+    begin = """insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, url, host, headers,
+                                       timeout_seconds, max_retries, status, version)
+               values ('j', $1, 't', 1, now(), now(), 'http://a/', 'a:80', '{}', 1, 3, $1, $2)"""
+    for status, version in product(DeliveryStatus, (1, 2)):
+        if status in DELIVERY_BEGINNINGS and version == 1:
+            await database.execute(begin, status, version)
+        else:
+            with pytest.raises(asyncpg.CheckViolationError, match="a new delivery is PENDING or PROCESSING"):
+                await database.execute(begin, status, version)
 
 
 async def test_a_key_has_one_delivery_and_a_failed_one_has_one_replay(database: Any) -> None:

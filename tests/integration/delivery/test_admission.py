@@ -1,0 +1,117 @@
+"""What is stored while there is room for it is ours at once; what is not waits for a claim; and no place is lost."""
+
+import asyncio
+import json
+from typing import Any
+
+import asyncpg
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from delivery.breaker import BreakerPolicy
+from delivery.hosts import Hosts
+from delivery.intake import DueHandler
+from delivery.metrics import Metrics
+from delivery.store import claim_oldest
+from shared.inbox import Received
+from tests.integration.delivery.test_dispatching import a_dispatcher
+from tests.support.application import Application
+from tests.support.deliveries import all_end, delivery_of, ends
+from tests.support.due import a_due, publish_due
+from tests.support.eventually import eventually
+from tests.support.receiver import Call, a_receiver
+from tests.support.services import running_delivery
+from tests.support.stores import Site
+
+NOBODY: Any = None
+STATES = "select idempotency_key, status, version from deliveries order by id"
+
+
+def received(tag: int, due: dict[str, Any]) -> Received:
+    nothing = dict.fromkeys(Received.__struct_fields__)
+    return Received(**{**nothing, "tag": tag, "body": json.dumps(due).encode(), "headers": {}})  # type: ignore[arg-type]
+
+
+async def test_a_delivery_that_has_room_is_never_claimed(site: Site, app: Application, database: Any) -> None:
+    async with a_receiver() as receiver, running_delivery(site):
+        await publish_due(app, *(a_due(f"tea-{number}", receiver.url) for number in range(5)))
+        await all_end(database, 5)
+    assert [row["version"] for row in await database.fetch(STATES)] == [2] * 5, "stored, and recorded"
+
+
+async def test_one_without_room_waits_for_a_claim_the_oldest_first(site: Site, app: Application, database: Any) -> None:
+    gate = asyncio.Event()
+
+    async def hold(_: Call) -> web.Response:
+        await gate.wait()
+        return web.Response()
+
+    async with a_receiver(hold) as receiver, running_delivery(site, max_in_flight_per_host=1):
+        await publish_due(app, a_due("first", receiver.url))
+
+        async def called() -> bool:
+            return len(receiver.calls) == 1
+
+        await eventually(called)
+        for name in ("second", "third"):
+            await publish_due(app, a_due(name, receiver.url))
+            await ends(database, name, "PENDING")
+        gate.set()
+        await all_end(database, 3)
+    assert [call.content["id"] for call in receiver.calls] == ["first", "second", "third"]
+
+
+async def test_a_lease_from_the_beginning_ends_as_any_other(site: Site, database: Any) -> None:
+    """Should its worker die before it has called: the row is due again, and somebody else's."""
+    hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
+    due = a_due("tea", "http://127.0.0.1:1/", webhook={"timeout_seconds": 2})
+    async with a_dispatcher(site, hosts) as dispatcher:
+        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
+        await handler.store([received(1, due)])
+        row = await delivery_of(database, "tea")
+        assert (row["status"], row["version"]) == ("PROCESSING", 1)
+        lease = row["next_attempt_at"] - row["created_at"]
+        assert lease.total_seconds() == 2 + dispatcher.lease_margin
+        async with dispatcher.pool.acquire() as connection:
+            room = dispatcher._room()
+            assert (await claim_oldest(connection, room, 30.0, 10))[0] == []
+            [claimed], _ = await claim_oldest(connection, room, 30.0, 10, row["next_attempt_at"])
+    assert (claimed.job_id, claimed.version) == ("tea", 2)
+
+
+async def test_what_is_handed_over_is_what_a_claim_would_give(site: Site, database: Any) -> None:
+    hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
+    due = a_due("tea", "http://127.0.0.1:1/x", webhook={"headers": {"X-Own": "mine"}, "secret": "s", "max_retries": 2})
+    async with a_dispatcher(site, hosts) as dispatcher:
+        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
+        await handler.store([received(1, due)])
+        [held] = dispatcher._line.take_all()
+        row = await delivery_of(database, "tea")
+        async with dispatcher.pool.acquire() as connection:
+            [claimed], _ = await claim_oldest(connection, dispatcher._room(), 30.0, 10, row["next_attempt_at"])
+    ours, theirs = (
+        {name: getattr(delivery, name) for name in delivery.__struct_fields__ if name not in {"version", "claimed_at"}}
+        for delivery in (held.delivery, claimed)
+    )
+    assert ours == theirs
+    assert held.delivery.claimed_at == row["created_at"]
+    assert "mine" in held.delivery.headers
+
+
+async def test_copies_and_batches_that_fail_keep_no_places(site: Site, database: Any) -> None:
+    hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
+    tea, milk = (a_due(name, "http://127.0.0.1:1/") for name in ("tea", "milk"))
+    batch = [received(tag, due) for tag, due in enumerate((tea, milk, tea), 1)]
+    async with a_dispatcher(site, hosts) as dispatcher:
+        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
+        await database.execute("alter table deliveries rename to gone")
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await handler.store(batch)
+        assert hosts.free == 10
+        await database.execute("alter table gone rename to deliveries")
+        await handler.store(batch)
+        assert hosts.free == 8
+        await handler.store(batch)
+        assert hosts.free == 8
+    assert [row["status"] for row in await database.fetch(STATES)] == ["PROCESSING"] * 2

@@ -1,0 +1,78 @@
+"""Which events may be ours as soon as they are stored, and that nobody is overtaken by it."""
+
+from collections import Counter
+
+from delivery.admission import Admission
+from delivery.breaker import BreakerPolicy
+from delivery.hosts import Hosts
+
+A, B, C = "a:80", "b:80", "c:80"
+
+
+def an_admission(max_in_flight: int = 10, max_per_host: int = 4) -> Admission:
+    return Admission(Hosts(max_in_flight, max_per_host, BreakerPolicy(failures=3)))
+
+
+def call(hosts: Hosts, host: str, seconds: float, *, well: bool = True) -> None:
+    hosts.take(host)
+    hosts.start(host)
+    hosts.hang_up(host)
+    hosts.report(host, well=well, seconds=seconds, now=0.0)
+    hosts.write_off()
+
+
+def test_each_host_gets_its_room_and_all_together_no_more_than_there_are_places() -> None:
+    admission = an_admission()
+    assert admission.reserve([A, B, A, A, A, A], 0.0) == [True, True, True, True, True, False]
+    assert admission.reserve([A, B, B, B, B, C, C, C], 0.0) == [False, True, True, True, False, True, True, False]
+    assert admission.hosts.free == 0
+
+
+def test_what_was_reserved_takes_its_place() -> None:
+    admission = an_admission()
+    admission.reserve([A, A, B], 0.0)
+    assert (admission.hosts.free, admission.hosts.room_of(A, 0.0)) == (7, 2)
+    admission.hosts.let_go(A)
+    assert (admission.hosts.free, admission.hosts.room_of(A, 0.0)) == (8, 3)
+
+
+def test_rows_of_a_quick_host_wait_here_and_take_nobodys_place() -> None:
+    admission = an_admission(max_in_flight=4, max_per_host=2)
+    call(admission.hosts, A, seconds=0.01)
+    assert all(admission.reserve([A] * 12, 0.0))
+    assert admission.reserve([B, C], 0.0) == [True, True]
+
+
+def test_a_host_with_rows_in_the_table_gets_none_until_a_look_finds_none_left() -> None:
+    admission = an_admission()
+    admission.leave_behind([A])
+    assert admission.reserve([A, B], 0.0) == [False, True]
+    admission.begin_look()
+    admission.end_look(behind=[A])
+    assert admission.reserve([A], 0.0) == [False]
+    admission.begin_look()
+    admission.end_look(behind=[])
+    assert admission.reserve([A], 0.0) == [True]
+
+
+def test_what_was_stored_while_somebody_looked_may_not_have_been_seen() -> None:
+    admission = an_admission()
+    admission.begin_look()
+    admission.leave_behind([A])
+    admission.end_look(behind=[])
+    assert admission.reserve([A], 0.0) == [False]
+
+
+def test_room_is_waited_for_only_at_a_host_that_will_have_it_in_a_moment() -> None:
+    admission = an_admission(max_in_flight=4, max_per_host=2)
+    hosts = admission.hosts
+    call(hosts, A, seconds=0.01)
+    call(hosts, B, seconds=1.0)
+    assert not admission.has_room_soon(Counter({A: 5, B: 5, C: 5}), 0.0), "it has room now"
+    admission.reserve([A] * 20, 0.0)
+    admission.reserve([B, B, C, C], 0.0)
+    assert admission.has_room_soon(Counter({A: 5}), 0.0)
+    assert not admission.has_room_soon(Counter({A: 50}), 0.0), "so many take longer"
+    assert not admission.has_room_soon(Counter({B: 5, C: 5}), 0.0), "slow, or unknown"
+    hosts.report(A, well=False, seconds=0.01, now=0.0)
+    assert not admission.has_room_soon(Counter({A: 5}), 0.0), "failing"
