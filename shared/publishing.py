@@ -53,7 +53,9 @@ class Publisher:
         does it first; whoever holds locks while publishing calls it as soon as they are released.
         """
         trouble, self._trouble = self._trouble, frozenset()
-        if Verdict.UNKNOWN in trouble or Verdict.CLOSED in trouble:
+        # A channel that was refused by a full queue is refused for good if somebody lifts that queue's limit: RabbitMQ
+        # tells it only when the queue has room again below the limit. A new channel asks for itself.
+        if trouble & {Verdict.UNKNOWN, Verdict.CLOSED, Verdict.NACKED}:
             await self._retire()
         if Verdict.CLOSED in trouble or Verdict.RETURNED in trouble:
             await self._heal_topology()

@@ -1,9 +1,12 @@
 """Firing: what the broker refuses, what nobody listens to, what is late, and what comes back."""
 
+import asyncio
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aio_pika
 import pytest
 
 from producer.planning import BURST
@@ -13,7 +16,7 @@ from tests.support.builders import in_seconds
 from tests.support.eventually import eventually
 from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
 from tests.support.services import running_consumer, running_producer
-from tests.support.stores import Site
+from tests.support.stores import Site, Stores
 
 
 async def test_an_event_that_nobody_listens_to_is_kept_as_unrouted_and_its_job_goes_on(
@@ -64,6 +67,30 @@ async def test_a_job_whose_queue_is_full_keeps_its_moment_and_is_tried_again_unt
             await wait_until_none_pending(database)
             assert {event["due_at"] for event in heard} == {format_instant(due_at)}
             assert {event["id"] for event in heard} == {f"job-{number:06}" for number in (1, 2, 3)}
+        await app.channel.queue_delete(full)
+
+
+async def test_a_limit_that_is_lifted_from_a_full_queue_is_noticed(stores: Stores, site: Site, database: Any) -> None:
+    """By an operator, who was told of the refusals. RabbitMQ 3.10 goes on refusing on a channel that it refused on."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to set policies on")
+    full, policy, ctl = f"{site.prefix}lifted", f"{site.prefix}policy", stores.rabbitmq.ctl
+    limit = '{"max-length": 1, "overflow": "reject-publish"}'
+    async with an_application(site, listen_to=None) as app:
+        await app.binds(full, "due.event.full", **{"x-queue-type": "quorum"})
+        for _ in range(2):
+            await app.channel.default_exchange.publish(aio_pika.Message(b"{}"), full)
+        await asyncio.to_thread(ctl, "set_policy", policy, f"^{re.escape(full)}$", limit, "--apply-to", "queues")
+        await insert_due(database, 5, topic="full")
+        async with running_producer(site):
+
+            async def refused_twice() -> bool:
+                return bool(await database.fetchval("select exists(select from jobs where refusals >= 2)"))
+
+            await eventually(refused_twice)
+            await asyncio.to_thread(ctl, "clear_policy", policy)
+            await wait_until_none_pending(database)
+        assert await app.count(full) == 2 + 5
         await app.channel.queue_delete(full)
 
 
