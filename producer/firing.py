@@ -22,6 +22,7 @@ from producer.precedence import SHORT_HOLD, Precedence
 from producer.reporting import Volley, report
 from producer.settling import Settled, Shot, settle_all
 from producer.store import Claim, Lane, Upcoming, claim_due, look_ahead
+from shared.bell import Bell
 from shared.breath import LONGEST_HOLD_SECONDS, Breath
 from shared.database import Connection, Pool
 from shared.fault_points import Point, reached
@@ -75,6 +76,7 @@ class Firer:
     lane_metrics: LaneMetrics
     max_batch: int
     publish_timeout: float
+    help_wanted: Bell = field(default_factory=Bell)  # rung when there may be more than one claim's worth of work
     _batch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +96,8 @@ class Firer:
                 if claim is None:
                     return Idle(await look_ahead(connection, self.lane, moment), began)
                 reached(Point.PRODUCER_CLAIMED)
+                if len(claim.jobs) == limit:
+                    self.help_wanted.ring()
                 with self._going_first():
                     shots, messages = await self._aim(claim)
                     if not await _has_come(claim, clock_read):

@@ -20,8 +20,8 @@ from shared.pulse import beat, resting
 EARLY_BIRD = 0.002
 
 
-async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell, stop: Stop) -> None:
-    """The lane's first worker: the only one that polls. A full claim means that the others are of use."""
+async def watch_lane(firer: Firer, broker: Broker, bell: Bell, stop: Stop) -> None:
+    """The lane's first worker: the only one that polls."""
     backoff = Backoff()
     moment: datetime | None = None
     while not stop.requested:
@@ -30,10 +30,8 @@ async def watch_lane(firer: Firer, broker: Broker, bell: Bell, help_wanted: Bell
         fired = await _try_to_fire(firer, broker, stop, moment)
         moment = None
         match fired:
-            case Fired(full=full, then=then):
+            case Fired(then=then):
                 backoff.reset()
-                if full:
-                    help_wanted.ring()
                 if then:
                     moment = await _sleep(then, bell, stop)
             case Idle():
@@ -54,12 +52,12 @@ async def _sleep(idle: Idle, bell: Bell, stop: Stop) -> datetime | None:
     return upcoming.at if upcoming and is_near and not bell.rung else None
 
 
-async def help_lane(firer: Firer, broker: Broker, help_wanted: Bell, stop: Stop) -> None:
-    """The lane's other workers: sleep until there is more than one claim's worth of work."""
+async def help_lane(firer: Firer, broker: Broker, stop: Stop) -> None:
+    """The lane's other workers: sleep until somebody's claim was full."""
     while not stop.requested:
         with resting():
-            await first_of(help_wanted.wait(None), stop.wait())
-        help_wanted.silence()
+            await first_of(firer.help_wanted.wait(None), stop.wait())
+        firer.help_wanted.silence()
         while not stop.requested and isinstance(await _try_to_fire(firer, broker, stop), Fired):
             beat()
 

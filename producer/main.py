@@ -61,6 +61,8 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
 
             for lane, count in workers.items():
                 broker = patient if lane.patient else prompt
+                bell, help_wanted = Bell(), Bell()
+                bells.append(bell)
                 firers = [
                     Firer(
                         lane=lane,
@@ -72,14 +74,13 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
+                        help_wanted=help_wanted,
                     )
                     for _ in range(count)
                 ]
-                bell, help_wanted = Bell(), Bell()
-                bells.append(bell)
-                start(f"lane {lane.name}", watch_lane(firers[0], broker, bell, help_wanted, stop))
+                start(f"lane {lane.name}", watch_lane(firers[0], broker, bell, stop))
                 for number, firer in enumerate(firers[1:], start=1):
-                    start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, help_wanted, stop))
+                    start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
             start("listener", listen_until_stopped(settings.database_url, bells, stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
