@@ -14,7 +14,9 @@ from bench.plan import Plan
 from bench.rig import QUEUE, Rig, Running
 from bench.waiting import until_fired
 
-WARM_UP = 1000
+# Enough for every worker of the producer to have grown its claims to their full size, as in a process that has run for
+# a while.
+WARM_UP = 5000
 
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:

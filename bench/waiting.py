@@ -9,7 +9,7 @@ from aio_pika.abc import AbstractChannel
 from shared.database import Connection
 
 LONGEST_WAIT = 90.0
-LOOK_EVERY = 0.01
+LOOK_EVERY = 0.005
 LONGEST_PAUSE = 0.25
 # In the words of the index that producers claim by: any other way it reads the whole table, at every look.
 SOMETHING_DUE = """
@@ -49,7 +49,7 @@ async def until_messages(channel: AbstractChannel, queue: str, messages: int) ->
         waited = time.perf_counter() - began
         if waited > LONGEST_WAIT:
             raise TookTooLong(f"{there} of {messages} messages were in {queue} after {LONGEST_WAIT:.0f} s")
-        to_go = waited * (messages - there) / max(there, 1)
+        to_go = min(waited, waited * (messages - there) / max(there, 1))
         await asyncio.sleep(min(max(to_go / 2, LOOK_EVERY), LONGEST_PAUSE))
     return time.perf_counter()
 

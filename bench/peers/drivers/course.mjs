@@ -7,9 +7,10 @@ import { load, publisher } from "./publishing.mjs";
 export const given = JSON.parse(process.argv[2]);
 
 const LEAD_MS = 1500;
-const WARM_UP = 1000;
+const WARM_UP = 5000;
 const WARM_UP_MS = 3000;
 const A_DAY = 86_400_000;
+const nothing = async () => {};
 const now = () => performance.timeOrigin + performance.now();
 
 export async function run(peer) {
@@ -26,11 +27,15 @@ export async function run(peer) {
 async function measure(peer) {
   const late = await lateness(peer, given.rings, given.rings_seconds * 1000, given.patience * 1000);
   const { publish, close } = await publisher(given.amqp_url, given.queue);
-  const act = given.publishes ? publish : async () => {};
-  await rate(peer, 1_000_000, WARM_UP, act, WARM_UP_MS);
-  const found = await rate(peer, 2_000_000, given.jobs, act, given.patience * 1000);
+  const acts = given.publishes.map((publishes) => (publishes ? publish : nothing));
+  await rate(peer, 1_000_000, WARM_UP, acts[0], WARM_UP_MS);
+  const rates = [];
+  for (const act of acts) {
+    const first = 2_000_000 + rates.length * 1_000_000;
+    rates.push(await rate(peer, first, given.jobs, act, given.patience * 1000));
+  }
   await close();
-  return { ...found, ...late, resident_mb: process.memoryUsage().rss / 2 ** 20 };
+  return { rates, ...late, resident_mb: process.memoryUsage().rss / 2 ** 20 };
 }
 
 // Of these jobs, by their numbers. Others, which an earlier measurement left behind, count as handled, but are not waited
@@ -53,7 +58,7 @@ function handling(first, count, act) {
 
 // Milliseconds of each; one that was not heard in time counts as late as it was by then, which is too little.
 async function lateness(peer, count, ms, patience) {
-  const { heardAt, handle, untilFinished } = handling(0, count, async () => {});
+  const { heardAt, handle, untilFinished } = handling(0, count, nothing);
   const stop = await peer.work(handle);
   const begin = now() + LEAD_MS;
   const dueAt = Array.from({ length: count }, (_, n) => begin + (n * ms) / count);
