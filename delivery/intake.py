@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import not_
 
+from msgspec.structs import asdict
+
 from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
@@ -127,28 +129,7 @@ class DueHandler:
 
 def _as_claimed(new: NewDelivery, row: Inserted) -> Delivery:
     """What a claim would give of a row that was stored with our lease."""
-    return Delivery(
-        id=row.id,
-        version=1,
-        job_id=new.job_id,
-        idempotency_key=new.idempotency_key,
-        topic=new.topic,
-        sequence=new.sequence,
-        due_at=new.due_at,
-        fired_at=new.fired_at,
-        created_at=row.at,
-        claimed_at=row.at,
-        payload=new.payload,
-        url=new.url,
-        host=new.host,
-        headers=new.headers,
-        timeout_seconds=new.timeout_seconds,
-        max_retries=new.max_retries,
-        retry_count=0,
-        secret=new.secret,
-        traceparent=new.traceparent,
-        trigger_id=new.trigger_id,
-    )
+    return Delivery(id=row.id, version=1, created_at=row.at, claimed_at=row.at, retry_count=0, **asdict(new))
 
 
 def _trace(message: Received) -> dict[str, str]:
