@@ -19,11 +19,11 @@ def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
     shown = [figure for figure in figures if not figure.what.endswith(LEFT_OUT)]
     columns = list(dict.fromkeys(_column(figure) for figure in shown if figure.unit == "jobs/s"))
     peers = _in_order(shown)
-    canvas = Canvas(figsize=(10, 1.3 + 0.5 * len(peers)), layout="constrained")
+    canvas = Canvas(figsize=(1.5 + 3 * (len(columns) + 1), 1.5 + 0.5 * len(peers)), layout="constrained")
     panels = canvas.subplots(1, len(columns) + 1, sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=False):
         _rates(panel, peers, [figure for figure in shown if _column(figure) == column])
-        panel.set_title(column, fontsize=9)
+        panel.set_title(column.replace(", ", ",\n"), fontsize=9)
         panel.set_xlabel("jobs a second")
     _lateness(panels[-1], peers, [figure for figure in shown if figure.unit == "ms"])
     panels[0].set_yticks(range(len(peers)), peers)
@@ -66,5 +66,5 @@ def _lateness(panel: Any, peers: Sequence[str], figures: Sequence[Figure]) -> No
         panel.annotate(text, (figure.value, place), (4, 0), **BY_THE_BAR, fontsize=8)
     panel.set_xscale("log")
     panel.set_xlim(1, 30 * max(1.0, *(figure.value for figure in figures)))
-    panel.set_title("late, p99: idle (light), among them (dark)", fontsize=9)
+    panel.set_title("late, p99:\nidle (light), among a million (dark)", fontsize=9)
     panel.set_xlabel("milliseconds, log scale; less is better")

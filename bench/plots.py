@@ -37,7 +37,7 @@ def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: AN
             panel.annotate(text, place_of_text, (4, 0), **BY_THE_BAR, color="#475569", fontsize=8)
     panel.set_yticks(range(len(figures)), [figure.what for figure in reversed(figures)])
     panel.set_xlabel(unit)
-    panel.margins(x=0.5)
+    panel.margins(x=0.7)
     panel.set_xlim(left=0)
 
 
