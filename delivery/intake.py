@@ -16,7 +16,7 @@ from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
 from delivery.metrics import Metrics
 from delivery.request import Delivery
-from delivery.store import Inserted, insert_new
+from delivery.store_new import Inserted, insert_new
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
 from shared.fault_points import Point, reached
