@@ -15,12 +15,13 @@ import orjson
 from cli.failures import BadUsage, Unreachable
 from cli.ground import CONNECT_TIMEOUT, Ground
 from shared.broker import BROKER_TROUBLE, Broker
-from shared.inbox import Inbox, Received
+from shared.inbox import Inbox
 from shared.lifecycle import Stop
 from shared.names import Names
 from shared.outgoing import Outgoing
 from shared.parking import sent_on
 from shared.publishing import Publisher
+from shared.received import Received
 
 # A look takes this many at most, which bounds its memory.
 MOST = 10_000

@@ -25,7 +25,7 @@ from shared.batches import together_or_one_by_one
 from shared.breath import Breath
 from shared.database import Connection, Pool
 from shared.fault_points import Point, reached
-from shared.inbox import Inbox, Received
+from shared.inbox import Inbox
 from shared.instants import format_instant
 from shared.logs import get_log
 from shared.messages import REPLY_TYPE, Outcome
@@ -33,6 +33,7 @@ from shared.names import Names
 from shared.outgoing import Outgoing, Verdict
 from shared.parking import park, parked_copy
 from shared.publishing import Publisher
+from shared.received import Received
 from shared.tracing import read_traceparent, trace_headers
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)

@@ -10,9 +10,9 @@ import orjson
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, ValidationError
 
 from delivery.request import host_of
-from shared.inbox import Received
 from shared.instants import parse_date_time, require_year_in_range
 from shared.messages import DUE_TYPE, ScheduleDue, Webhook
+from shared.received import Received
 from shared.tracing import read_traceparent
 
 MAX_ERRORS = 10

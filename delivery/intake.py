@@ -20,10 +20,11 @@ from delivery.store_new import Inserted, insert_new
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
 from shared.fault_points import Point, reached
-from shared.inbox import Inbox, Received
+from shared.inbox import Inbox
 from shared.logs import get_log
 from shared.parking import park, parked_copy
 from shared.publishing import Publisher
+from shared.received import Received
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0

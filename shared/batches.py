@@ -10,11 +10,12 @@ from typing import Protocol, TypeVar
 from shared.backoff import Backoff
 from shared.broker import BROKER_TROUBLE, Broker
 from shared.database import ABOUT_THE_ROW, PASSING_TROUBLE, describe
-from shared.inbox import Inbox, Received
+from shared.inbox import Inbox
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.parking import ParkingFailed
 from shared.pulse import beat
+from shared.received import Received
 
 # While one batch is being stored, the next one comes in.
 BATCHES_AHEAD = 2

@@ -1,34 +1,29 @@
 """Frames from the broker, as many at a time as have come.
 
-aiormq reads a frame in three steps, with a lock, a buffer and three waits, and pamqp decodes each argument of it by
-name and type: for a message that is three frames, and most of what a consumer does. Here whatever has come is read at
-once and cut into frames, and the three kinds that come with every message, Basic.Deliver, its header and its body, are
-decoded by hand. All others go to pamqp. It takes the place of aiormq's own for all connections of the process.
+aiormq reads a frame in three steps, with a lock, a buffer and three waits, and hands it to its channel by itself: a
+message is three of them, and that was most of what a consumer did. Here whatever has come is read at once and cut into
+frames, and messages for an inbox (`shared/message_reading.py`) are handed on as what they are: all that have come in a
+row, as if they were one frame. It takes the place of aiormq's own reader for all connections of the process.
 """
 
 import asyncio
 from collections import deque
 from contextlib import suppress
-from struct import Struct
+from typing import cast
 
 import aiormq.connection
 import pamqp.frame
 from aiormq.connection import FrameReceiver, ReceivedFrame
 from aiormq.exceptions import AMQPConnectionError, InvalidFrameError, ProtocolSyntaxError
-from pamqp.body import ContentBody
-from pamqp.commands import Basic
 from pamqp.exceptions import PAMQPException
+from pamqp.frame import FrameTypes
 
-from shared.header_reading import read_content_header
+from shared.message_reading import END, Incomplete, frame_end, is_to_us, read_message
+from shared.received import Received
 
 READ_BYTES = 256 * 1024
-HEAD, END = 7, 0xCE
-METHOD, HEADER, BODY = 1, 2, 3
-DELIVER = (60, 60)
-
-_head = Struct(">BHI").unpack_from
-_method = Struct(">HH").unpack_from
-_tag_and_flag = Struct(">QB").unpack_from
+# What has come of a message waits for the rest of it, up to this size; more of it is cut into frames as they come.
+MOST_OF_A_MESSAGE = 32 * 1024
 
 
 class QuickFrameReceiver(FrameReceiver):
@@ -62,44 +57,46 @@ class QuickFrameReceiver(FrameReceiver):
         if not self.started and data.startswith(b"AMQP"):
             raise ProtocolSyntaxError("Unexpected AMQP protocol header")
         self.started = True
-        start, size = 0, len(data)
-        while size - start >= HEAD:
-            kind, channel, length = _head(data, start)
-            end = start + HEAD + length + 1
-            if end > size:
-                break
-            if data[end - 1] != END:
-                raise InvalidFrameError("a frame does not end where it should")
-            self._frames.append(_decoded(kind, channel, data[start:end]))
-            start = end
+        start = 0
+        with suppress(Incomplete):
+            while start < len(data):
+                start = self._read_next(data, start)
         self._rest = data[start:]
 
+    def _read_next(self, data: bytes, start: int) -> int:
+        """The frame or the message that starts there. Returns where it ends."""
+        if is_to_us(data, start):
+            try:
+                message, channel, end = read_message(data, start)
+            except Incomplete:
+                if len(data) - start < MOST_OF_A_MESSAGE:
+                    raise
+            except ValueError:
+                pass  # unusual: frame by frame, then
+            else:
+                self._add(message, channel)
+                return end
+        end = frame_end(data, start)
+        if data[end - 1] != END:
+            raise InvalidFrameError("a frame does not end where it should")
+        self._frames.append(_decoded(data[start:end]))
+        return end
 
-def _decoded(kind: int, channel: int, frame: bytes) -> ReceivedFrame:
-    if kind == BODY:
-        return len(frame), channel, ContentBody(frame[HEAD:-1])
-    with suppress(ValueError):  # a name in some other alphabet, say: pamqp knows what to make of it
-        if kind == HEADER:
-            return len(frame), channel, read_content_header(frame, HEAD)
-        if kind == METHOD and _method(frame, HEAD) == DELIVER:
-            return len(frame), channel, _deliver(frame)
+    def _add(self, message: Received, channel: int) -> None:
+        """To those before it, if they are of the same channel."""
+        if self._frames:
+            _, last_channel, last = self._frames[-1]
+            if last_channel == channel and isinstance(last, list):
+                last.append(message)
+                return
+        self._frames.append((0, channel, cast("FrameTypes", [message])))
+
+
+def _decoded(frame: bytes) -> ReceivedFrame:
     try:
         return pamqp.frame.unmarshal(frame)
     except PAMQPException as error:
         raise InvalidFrameError(str(error)) from error
-
-
-def _deliver(frame: bytes) -> Basic.Deliver:
-    consumer_tag, place = _short_string(frame, HEAD + 4)
-    tag, redelivered = _tag_and_flag(frame, place)
-    exchange, place = _short_string(frame, place + 9)
-    routing_key, _ = _short_string(frame, place)
-    return Basic.Deliver(consumer_tag, tag, bool(redelivered), exchange, routing_key)
-
-
-def _short_string(frame: bytes, place: int) -> tuple[str, int]:
-    end = place + 1 + frame[place]
-    return frame[place + 1 : end].decode(), end
 
 
 def read_frames_quickly() -> None:

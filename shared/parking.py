@@ -9,9 +9,9 @@ from typing import Any
 
 from pamqp import encode
 
-from shared.inbox import Received
 from shared.outgoing import Outgoing, Verdict
 from shared.publishing import Publisher
+from shared.received import Received
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024

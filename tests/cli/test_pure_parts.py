@@ -10,8 +10,8 @@ from cli.moments import parse_duration, parse_moment
 from cli.parked_queue import Parked, choose
 from cli.preview import looks_like_cron, marked_occurrences
 from cli.status import what_is_wrong
-from shared.inbox import Received
 from shared.names import Names
+from shared.received import Received
 from shared.recurrence import RuleSpec
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)

@@ -8,8 +8,8 @@ from pamqp.header import ContentHeader
 
 from consumer.commands import Command, read_command
 from consumer.handling import _raw
-from shared.inbox import Received, _received
 from shared.properties import tolerate_unreadable_properties
+from shared.received import Received, put_together
 from tests.hostile.case import Case
 from tests.hostile.wire import well_behaved
 from tests.support.raw_publishing import short
@@ -34,7 +34,7 @@ def received(case: Case, **more: bytes) -> Received:
     header, delivery = ContentHeader(), Basic.Deliver()
     header.unmarshal(struct.pack(">HHQ", 60, 0, len(case.body)) + properties_of(case, **more))
     delivery.unmarshal(short(b"tag") + struct.pack(">QB", 1, 0) + short(b"schedule.commands") + short(key_of(case)))
-    return _received(delivery, header, case.body)
+    return put_together(delivery, header, case.body)
 
 
 def read(case: Case, now: datetime) -> Command:

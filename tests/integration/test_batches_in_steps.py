@@ -13,9 +13,9 @@ from consumer.handling import BatchHandler
 from consumer.metrics import Metrics
 from shared.broker import Broker
 from shared.database import open_pool
-from shared.inbox import Received
 from shared.messages import Outcome
 from shared.publishing import Publisher
+from shared.received import Received
 from tests.support.builders import a_request
 from tests.support.stores import Site
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.inbox import Received
 from shared.names import Names
 from shared.outgoing import Outgoing, Verdict
+from shared.received import Received
 from tests.simulation.ledger import Ledger
 from tests.simulation.worker import Fate, Worker
 

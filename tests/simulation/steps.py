@@ -36,9 +36,10 @@ from shared import batches
 from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import PASSING_TROUBLE, Pool
-from shared.inbox import Inbox, Received
+from shared.inbox import Inbox
 from shared.lifecycle import Stop
 from shared.publishing import Publisher
+from shared.received import Received
 from tests.simulation.broker import SimBroker, SimInbox, SimPublisher
 from tests.simulation.ledger import Ledger
 from tests.simulation.worker import Fate, SteppedPool, Worker

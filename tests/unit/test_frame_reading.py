@@ -124,30 +124,6 @@ async def test_a_method_that_nobody_knows_is_refused() -> None:
         await QuickFrameReceiver(fed(unknown)).get_frame()
 
 
-WELL_KNOWN = wire(
-    ContentHeader(0, 5, Basic.Properties(content_type="text/plain", headers={"a": "b", "c": "d"}, message_type="T")), 1
-)
-
-
-@given(st.integers(7, len(WELL_KNOWN) - 2), st.integers(0, 255))
-def test_a_header_with_an_odd_byte_is_read_as_pamqp_reads_it(place: int, byte: int) -> None:
-    odd = WELL_KNOWN[:place] + bytes([byte]) + WELL_KNOWN[place + 1 :]
-
-    async def both() -> tuple[Any, Any]:
-        return await _one(FrameReceiver(fed(odd))), await _one(QuickFrameReceiver(fed(odd)))
-
-    theirs, ours = asyncio.run(both())
-    assert ours == theirs
-
-
-async def _one(receiver: FrameReceiver) -> Any:
-    """What is read, or that nothing can be made of it."""
-    try:
-        return await read_all(receiver, 1)
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        return type(error).__name__ if isinstance(error, InvalidFrameError) else "unreadable"
-
-
 async def test_a_broker_that_speaks_another_version_is_told_apart() -> None:
     with pytest.raises(ProtocolSyntaxError):
         await QuickFrameReceiver(fed(b"AMQP\x00\x00\x09\x01")).get_frame()

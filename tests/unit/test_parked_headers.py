@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic
 
-from shared.inbox import Received
 from shared.parking import parked_copy
+from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_lists, nested_tables, table, well_behaved

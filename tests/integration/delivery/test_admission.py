@@ -14,7 +14,7 @@ from delivery.hosts import Hosts
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.store import claim_oldest
-from shared.inbox import Received
+from shared.received import Received
 from tests.integration.delivery.test_dispatching import a_dispatcher
 from tests.support.application import Application
 from tests.support.deliveries import all_end, delivery_of, ends

@@ -9,8 +9,8 @@ import pytest
 
 from delivery.due_events import NewDelivery, Unreadable, _read_carefully, _read_plainly, read_due
 from producer.events import due_event
-from shared.inbox import Received
 from shared.names import Names
+from shared.received import Received
 from tests.hostile.events import load
 from tests.hostile.reading import received as received_as
 from tests.support.builders import a_due_job
