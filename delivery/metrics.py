@@ -1,11 +1,12 @@
 """What the delivery service counts. Labels come from closed lists: never a host, a URL or a key."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from delivery.hosts import BreakerChange
 from delivery.outcomes import CallError
 from shared.lateness import LatenessByStage, Stage
 from shared.outgoing import Verdict
+from shared.tallies import Histogram, Tally
 
 
 class Metrics:
@@ -16,14 +17,16 @@ class Metrics:
         self.split_batches = Counter(
             "delivery_batches_split", "Batches that failed and were tried one by one", registry=registry
         )
-        finished = Counter("deliveries", "Deliveries that ended, by outcome", ["outcome"], registry=registry)
-        # Each label looked up once: there is an outcome for every call.
-        self.completed, self.failed = finished.labels("completed"), finished.labels("failed")
-        self._attempts = Counter(
-            "delivery_attempts", "Calls that ended, by class of status or error", ["result"], registry=registry
+        self.finished = Tally(
+            "deliveries", "Deliveries that ended, by outcome", "outcome", ("completed", "failed"), registry
         )
-        usual_results = ("2xx", "3xx", "4xx", "5xx", *CallError)
-        self._usual_attempts = {result: self._attempts.labels(result) for result in usual_results}
+        self.attempts = Tally(
+            "delivery_attempts",
+            "Calls that ended, by class of status or error",
+            "result",
+            ("2xx", "3xx", "4xx", "5xx", *CallError),
+            registry,
+        )
         self.retries = Counter("delivery_retries", "Attempts that are to be repeated", registry=registry)
         self.late = Counter("deliveries_late", "Delivered more than a minute late", registry=registry)
         self.leases_lost = Counter(
@@ -42,8 +45,8 @@ class Metrics:
         self.seconds = Histogram(
             "delivery_call_seconds",
             "How long a call took",
-            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120),
-            registry=registry,
+            (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0),
+            registry,
         )
         self.lateness = LatenessByStage(registry, Stage.FIRST_ATTEMPT, Stage.DELIVERED).stages
         self.announced = Counter("delivery_outcomes_announced", "Outcome events confirmed", registry=registry)
@@ -64,9 +67,6 @@ class Metrics:
             "deliveries_dead_rows", "Row versions in deliveries that await vacuum", registry=registry
         )
         self._show_zeros()
-
-    def attempts(self, result: str) -> Counter:
-        return self._usual_attempts.get(result) or self._attempts.labels(result)
 
     def _show_zeros(self) -> None:
         """A series that only appears with its first event has no rate at the moment that matters most."""

@@ -13,6 +13,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import assert_never
 
+import msgspec
+
 RETRIED_STATUSES = frozenset({408, 425, 429})
 SECRET_PAUSE = timedelta(minutes=5)
 
@@ -38,34 +40,29 @@ HOPELESS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, Cal
 OUR_OWN = HOPELESS | {CallError.SECRET_MISSING, CallError.UNEXPECTED}
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, gc=False):
     status: int
     retry_after: str | None = None
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(msgspec.Struct, frozen=True, gc=False):
     error: CallError
 
 
 CallResult = Answered | Unanswered
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True, gc=False):
     after: timedelta
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
@@ -79,8 +76,7 @@ class RetryPolicy:
     retry_after_cap: timedelta = timedelta(hours=6)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, gc=False):
     """Where a delivery stands: how many retries it has behind it, and how many it may have."""
 
     retry_count: int

@@ -2,14 +2,14 @@
 panel answers "are we on time, and if not, where is it lost".
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
-from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
+
+from shared.tallies import Spread
 
 # From "nobody would notice" to "a day of downtime".
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0, 21600.0, 86400.0)
@@ -21,32 +21,15 @@ class Stage(StrEnum):
     DELIVERED = "delivered"  # the receiver has said 2xx
 
 
-class Lateness:
-    """One stage's share. Observed for every occurrence, so it does no more than it must: the library's own histogram
-    takes ten times as long.
-    """
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
-        self.sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.sum += seconds
-
-
 class LatenessByStage(Collector):
     """Registers itself; `stages[Stage.PUBLISHED].observe(seconds)`."""
 
     def __init__(self, registry: CollectorRegistry, *stages: Stage) -> None:
-        self.stages = {stage: Lateness() for stage in stages}
+        self.stages = {stage: Spread(BOUNDS) for stage in stages}
         registry.register(self)
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         family = HistogramMetricFamily("occurrence_lateness_seconds", "From due_at to the stage", labels=["stage"])
-        for stage, lateness in self.stages.items():
-            bounds = [*map(str, BOUNDS), "+Inf"]
-            family.add_metric(
-                [stage], list(zip(bounds, accumulate(map(float, lateness.counts)), strict=True)), lateness.sum
-            )
+        for stage, spread in self.stages.items():
+            spread.add_to(family, [stage])
         yield family
