@@ -21,7 +21,7 @@ from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import PASSING_TROUBLE, Connection, Pool, describe
 from shared.fault_points import Point, reached
-from shared.instants import format_instant
+from shared.instants import AS_INSTANTS
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.messages import COMPLETED_TYPE, FAILED_TYPE
@@ -55,12 +55,13 @@ def outcome_event(ended: Announcement, names: Names) -> Outgoing:
                 "topic": ended.topic,
                 "sequence": ended.sequence,
                 **({"trigger_id": ended.trigger_id} if ended.trigger_id is not None else {}),
-                "due_at": format_instant(ended.due_at),
+                "due_at": ended.due_at,
                 "idempotency_key": ended.idempotency_key,
                 "status": ended.status,
                 "attempts": ended.attempts,
                 "reason": ended.failure_reason,
-            }
+            },
+            option=AS_INSTANTS,
         ),
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
         headers={"idempotency-key": ended.idempotency_key, **trace_headers(ended.traceparent)},

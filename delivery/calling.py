@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from delivery.addresses import AddressRules, ForbiddenAddress
 from delivery.connections import Connections
-from delivery.http_connection import HttpConnection
 from delivery.outcomes import CallError, CallResult, Unanswered
-from delivery.request import Request
+from delivery.request import Request, wire_format
 from delivery.resolving import GuardedResolver, Lookup, LookupFailed, system_lookup
 from shared.logs import get_log
+
+NO_CONNECTION = Unanswered(CallError.CONNECTION_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +35,24 @@ class Caller:
             connections.close()
 
     async def call(self, request: Request) -> CallResult:
-        deadline = asyncio.get_running_loop().time() + request.timeout
+        connections, connection = self.connections, None
+        deadline = connections.loop.time() + request.timeout
         try:
             content = wire_format(request)
-            if kept := self.connections.idle(request.target):
-                result = await _answer(kept, content, deadline)
-                if result != Unanswered(CallError.CONNECTION_LOST) or kept.has_answered:
+            if connection := connections.idle(request.target):
+                result = await connection.exchange(content, deadline)
+                if result != NO_CONNECTION or connection.has_answered:
                     return result
                 # Closed while nobody used it. The receiver knows the key, should it have read the request after all.
             async with asyncio.timeout_at(deadline):
-                connection = await self.connections.open(request.target)
+                connection = await connections.open(request.target)
+            return await connection.exchange(content, deadline)
+        except asyncio.CancelledError:
+            if connection is not None:
+                connection.abort()  # whatever it would answer, nobody will be there
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary of one attempt: whatever it is, the others go on
             return Unanswered(_named(error, request))
-        return await _answer(connection, content, deadline)
-
-
-async def _answer(connection: HttpConnection, content: bytes, deadline: float) -> CallResult:
-    try:
-        return await connection.exchange(content, deadline)
-    except asyncio.CancelledError:
-        connection.abort()  # whatever it would answer, nobody will be there
-        raise
-
-
-def wire_format(request: Request) -> bytes:
-    """ValueError if a header would be more than one line. They are checked when a job is scheduled, too."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
-    if lines.count("\n") != len(request.headers) or lines.count("\r") != len(request.headers) or "\0" in lines:
-        raise ValueError("a header is not one line")
-    length = f"Content-Length: {len(request.body)}\r\n\r\n"
-    return b"".join((request.target.head, lines.encode(), length.encode(), request.body))
 
 
 _NAMES: tuple[tuple[type[BaseException], CallError], ...] = (

@@ -31,6 +31,7 @@ class Connections:
     rules: AddressRules
     resolver: GuardedResolver
     connect_timeout: float
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     # The newest last.
     _idle: dict[Origin, list[HttpConnection]] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Connections:
     def idle(self, target: Target) -> HttpConnection | None:
         """One that is open and was in use a moment ago, if there is one."""
         waiting = self._idle.get(target.origin)
-        oldest = asyncio.get_running_loop().time() - KEEP_ALIVE_SECONDS
+        oldest = self.loop.time() - KEEP_ALIVE_SECONDS
         while waiting:
             connection = waiting.pop()
             self._kept -= 1
@@ -78,7 +79,7 @@ class Connections:
 
     async def _speak_http(self, connected: socket.socket, target: Target) -> HttpConnection:
         tls = self._tls if target.scheme == "https" else None
-        _, connection = await asyncio.get_running_loop().create_connection(
+        _, connection = await self.loop.create_connection(
             lambda: HttpConnection(lambda idle: self._keep(target.origin, idle)),
             sock=connected,
             ssl=tls,
@@ -90,16 +91,15 @@ class Connections:
         if self._kept >= MOST_KEPT:
             connection.abort()
             return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.idle_since = self.loop.time()
         self._kept += 1
         self._idle.setdefault(origin, []).append(connection)
         if self._sweep is None:
-            self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_old_ones)
+            self._sweep = self.loop.call_later(KEEP_ALIVE_SECONDS, self._close_old_ones)
 
     def _close_old_ones(self) -> None:
-        loop, self._sweep = asyncio.get_running_loop(), None
-        oldest = loop.time() - KEEP_ALIVE_SECONDS
+        self._sweep = None
+        oldest = self.loop.time() - KEEP_ALIVE_SECONDS
         for origin, waiting in list(self._idle.items()):
             kept = [connection for connection in waiting if connection.idle_since > oldest and not connection.is_closed]
             for connection in set(waiting) - set(kept):
@@ -110,7 +110,7 @@ class Connections:
             else:
                 del self._idle[origin]
         if self._idle:
-            self._sweep = loop.call_later(KEEP_ALIVE_SECONDS, self._close_old_ones)
+            self._sweep = self.loop.call_later(KEEP_ALIVE_SECONDS, self._close_old_ones)
 
     def close(self) -> None:
         if self._sweep is not None:

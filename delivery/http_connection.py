@@ -37,7 +37,8 @@ class HttpConnection(asyncio.Protocol):
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
         self._result: asyncio.Future[CallResult] | None = None  # None: nobody waits for an answer
-        self._deadline: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         # The answer, as far as it has come.
         self._status: int | None = None
         self._retry_after: str | None = None
@@ -66,7 +67,7 @@ class HttpConnection(asyncio.Protocol):
             return result
         self._begin_answer()
         self._result = result
-        self._deadline = self._loop.call_at(deadline, self._end_with, CallError.TIMEOUT)
+        self._set_alarm(deadline)
         self._transport.write(request)
         return result
 
@@ -74,6 +75,25 @@ class HttpConnection(asyncio.Protocol):
         """At once, and whatever is under way with it."""
         if self._transport is not None:
             self._transport.abort()
+
+    # The alarm of one call serves the next ones, too: it goes off too early for them, and is set again.
+
+    def _set_alarm(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._alarm is not None and self._alarm.when() > deadline:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._alarm is None:
+            self._alarm = self._loop.call_at(deadline, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        if self._result is None:
+            return
+        if self._loop.time() < self._deadline:
+            self._set_alarm(self._deadline)
+        else:
+            self._end_with(CallError.TIMEOUT)
 
     # What the transport says.
 
@@ -98,6 +118,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._end_with(CallError.CONNECTION_LOST)
         self._transport = None
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     # What the parser finds.
 
@@ -158,8 +180,5 @@ class HttpConnection(asyncio.Protocol):
 
     def _settle(self, result: CallResult) -> None:
         future, self._result = self._result, None
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
         if future is not None and not future.done():
             future.set_result(result)

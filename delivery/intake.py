@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import not_
 
-from msgspec.structs import asdict
-
 from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
@@ -28,6 +26,7 @@ from shared.received import Received
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
+FIRST_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,28 @@ class DueHandler:
 
 def _as_claimed(new: NewDelivery, row: Inserted) -> Delivery:
     """What a claim would give of a row that was stored with our lease."""
-    return Delivery(id=row.id, version=1, created_at=row.at, claimed_at=row.at, retry_count=0, **asdict(new))
+    return Delivery(
+        row.id,
+        FIRST_VERSION,
+        new.job_id,
+        new.idempotency_key,
+        new.topic,
+        new.sequence,
+        new.due_at,
+        new.fired_at,
+        row.at,
+        row.at,
+        new.payload,
+        new.url,
+        new.host,
+        new.headers,
+        new.timeout_seconds,
+        new.max_retries,
+        0,
+        new.secret,
+        new.traceparent,
+        new.trigger_id,
+    )
 
 
 def _trace(message: Received) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """What is sent: one delivery becomes one HTTP request. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from standardwebhooks import Webhook
 from delivery.addresses import AddressRules
 from delivery.outcomes import CallError, Unanswered
 from delivery.signing import signature_headers
-from shared.instants import format_instant
+from shared.instants import AS_INSTANTS
 from shared.tracing import trace_headers
 from shared.version import VERSION
 
@@ -64,12 +63,12 @@ class Target(NamedTuple):
         return self[:3]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     target: Target
-    headers: dict[str, str]
+    headers: dict[str, str]  # of this delivery alone
     body: bytes
     timeout: float
+    common: bytes = b""  # header lines that all deliveries of the webhook have, as they are sent
 
 
 def prepare(
@@ -85,27 +84,41 @@ def prepare(
     if not rules.allows_port(target.port):
         return Unanswered(CallError.FORBIDDEN_PORT)
     body = request_body(delivery)
-    headers = {
-        **_own_headers(delivery.headers),
-        "Content-Type": "application/json",
-        "User-Agent": USER_AGENT,
-        "X-Idempotency-Key": delivery.idempotency_key,
-        # The answer is kept as it comes, up to a cap: a compressed one could unfold without end.
-        "Accept-Encoding": "identity",
-        **trace_headers(delivery.traceparent),
-    }
+    headers = {"X-Idempotency-Key": delivery.idempotency_key, **trace_headers(delivery.traceparent)}
     if delivery.secret is not None:
         if not signers:
             return Unanswered(CallError.SECRET_MISSING)
         headers |= signature_headers(signers, delivery.idempotency_key, body, now)
-    return Request(target, headers, body, delivery.timeout_seconds)
+    return Request(target, headers, body, delivery.timeout_seconds, _common_lines(delivery.headers))
 
 
 @lru_cache(maxsize=1024)
-def _own_headers(text: str) -> dict[str, str]:
-    """Those that the schedule asked for. Not to be changed: the next delivery with the same ones gets the same dict."""
-    own = {name: value for name, value in orjson.loads(text).items() if name.lower() != "accept-encoding"}
-    return own if any(name.lower() == "accept" for name in own) else {**own, "Accept": "*/*"}
+def _common_lines(own_headers: str) -> bytes:
+    """Those that the schedule asked for, and ours. No name is among both: see Webhook in shared.messages."""
+    own = {name: value for name, value in orjson.loads(own_headers).items() if name.lower() != "accept-encoding"}
+    return header_lines(
+        {
+            **({} if any(name.lower() == "accept" for name in own) else {"Accept": "*/*"}),
+            **own,
+            "Content-Type": "application/json",
+            "User-Agent": USER_AGENT,
+            # The answer is kept as it comes, up to a cap: a compressed one could unfold without end.
+            "Accept-Encoding": "identity",
+        }
+    )
+
+
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    """ValueError if a header would be more than one line. They are checked when a job is scheduled, too."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
+        raise ValueError("a header is not one line")
+    return lines.encode()
+
+
+def wire_format(request: Request) -> bytes:
+    length = b"Content-Length: %d\r\n\r\n" % len(request.body)
+    return b"".join((request.target.head, request.common, header_lines(request.headers), length, request.body))
 
 
 def request_body(delivery: Delivery) -> bytes:
@@ -115,11 +128,12 @@ def request_body(delivery: Delivery) -> bytes:
             "topic": delivery.topic,
             "sequence": delivery.sequence,
             **({"trigger_id": delivery.trigger_id} if delivery.trigger_id is not None else {}),
-            "due_at": format_instant(delivery.due_at),
-            "fired_at": format_instant(delivery.fired_at),
+            "due_at": delivery.due_at,
+            "fired_at": delivery.fired_at,
             # A fragment goes in as it is, byte for byte.
             "payload": orjson.Fragment(delivery.payload if delivery.payload is not None else "null"),
-        }
+        },
+        option=AS_INSTANTS,
     )
 
 
