@@ -53,9 +53,9 @@ async def an_operator(site: Site | None) -> AsyncIterator[Operator]:
         await asyncio.wait_for(process.wait(), 30)
 
 
-async def duebell(*arguments: str) -> Ended:
+async def duebell(*arguments: str, **environment: str) -> Ended:
     """A process of its own, which knows no stores."""
-    process = await _python("cli", *arguments)
+    process = await _python("cli", *arguments, environment=environment)
     out, err = await asyncio.wait_for(process.communicate(), 100)
     return Ended(process.returncode or 0, out.decode(), err.decode())
 
