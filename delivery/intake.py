@@ -6,15 +6,18 @@ acknowledged before its commit, and no call is waited for: a slow receiver never
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import compress
 from operator import not_
+
+import msgspec
 
 from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
 from delivery.metrics import Metrics
 from delivery.request import Delivery
-from delivery.store_new import Inserted, insert_new
+from delivery.store_new import insert_new
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
 from shared.fault_points import Point, reached
@@ -29,8 +32,7 @@ ACQUIRE_TIMEOUT = 10.0
 FIRST_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str
     is_new: bool
 
@@ -101,19 +103,19 @@ class DueHandler:
         await self.dispatcher.make_room(hosts)
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             since, granted = time.monotonic(), self.dispatcher.reserve(hosts)
-            inserted: dict[str, Inserted] = {}
+            ours: list[Held] = []
             try:
                 inserted = await insert_new(connection, new, granted, self.dispatcher.lease_margin)
-            finally:
                 ours = [
-                    Held(_as_claimed(delivery, inserted[delivery.idempotency_key]), since)
+                    Held(_as_claimed(delivery, row_id, inserted.at), since)
                     for delivery, is_ours in zip(new, granted, strict=True)
-                    if is_ours and delivery.idempotency_key in inserted
+                    if is_ours and (row_id := inserted.ids.get(delivery.idempotency_key)) is not None
                 ]
+            finally:
                 self.dispatcher.accept(ours, compress(hosts, granted))
         if not all(granted):
             self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
-        return inserted.keys()
+        return inserted.ids.keys()
 
     def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
         for message, result in zip(messages, results, strict=True):
@@ -127,10 +129,10 @@ class DueHandler:
                 get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
 
 
-def _as_claimed(new: NewDelivery, row: Inserted) -> Delivery:
+def _as_claimed(new: NewDelivery, row_id: int, stored_at: datetime) -> Delivery:
     """What a claim would give of a row that was stored with our lease."""
     return Delivery(
-        row.id,
+        row_id,
         FIRST_VERSION,
         new.job_id,
         new.idempotency_key,
@@ -138,8 +140,8 @@ def _as_claimed(new: NewDelivery, row: Inserted) -> Delivery:
         new.sequence,
         new.due_at,
         new.fired_at,
-        row.at,
-        row.at,
+        stored_at,
+        stored_at,
         new.payload,
         new.url,
         new.host,

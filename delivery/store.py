@@ -171,18 +171,18 @@ with outcome as (
            updated_at = now()
       from outcome o
      where d.id = o.id and d.version = o.version and d.status = 'PROCESSING'
-    returning d.id, d.version - 1 as version, d.status
+    returning d.id, d.status, o.version, o.retry_count, o.started_at, o.duration_seconds, o.status_code, o.error,
+              o.answer
 ), attempt as (
     insert into delivery_attempts (delivery_id, number, started_at, duration_seconds, status_code, error, answer)
-    select o.id, o.retry_count + case when o.status = 'PROCESSING' then 0 else 1 end, o.started_at, o.duration_seconds,
-           o.status_code, o.error, o.answer
-      from outcome o join recorded using (id, version)
-     where o.started_at is not null
+    select id, retry_count + case when status = 'PROCESSING' then 0 else 1 end, started_at, duration_seconds,
+           status_code, error, answer
+      from recorded where started_at is not null
 ), announcement as (
     insert into delivery_announcements (delivery_id, announce_at)
     select id, now() + make_interval(secs => $12) from recorded where status in ('COMPLETED', 'FAILED')
 )
-select id, version from recorded
+select array_agg(id) as ids, array_agg(version) as versions from recorded
 """
 
 
@@ -207,8 +207,8 @@ async def record(connection: Connection, results: Sequence[Recorded], announced_
         for r in results
     ]
     columns = (list(column) for column in zip(*rows, strict=True))
-    recorded = await connection.fetch(RECORD, *columns, announced_within)
-    return {(row["id"], row["version"]) for row in recorded}
+    held = await connection.fetchrow(RECORD, *columns, announced_within)
+    return set(zip(held["ids"], held["versions"], strict=True)) if held and held["ids"] else set()
 
 
 COUNT_OPEN = """

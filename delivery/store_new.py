@@ -2,62 +2,50 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
 
 from delivery.due_events import NewDelivery
 from shared.database import Connection
 
+# What it returns are two arrays and not as many rows: that is far less to read.
 INSERT_NEW = """
-insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
-                        timeout_seconds, max_retries, secret, traceparent, trigger_id, status, next_attempt_at)
-select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
-       n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent, n.trigger_id,
-       case when n.leased then 'PROCESSING' else 'PENDING' end,
-       case when n.leased then now() + make_interval(secs => n.timeout_seconds + $17) else now() end
-  from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
-              $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[], $15::text[],
-              $16::bool[])
-       as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-            max_retries, secret, traceparent, trigger_id, leased)
- order by n.idempotency_key
-on conflict (idempotency_key) where replay_of is null do nothing
-returning idempotency_key, id, created_at
+with inserted as (
+    insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
+                            timeout_seconds, max_retries, secret, traceparent, trigger_id, status, next_attempt_at)
+    select n.job_id, n.idempotency_key, n.topic, n.sequence, n.due_at, n.fired_at, n.payload::json, n.url, n.host,
+           n.headers::json, n.timeout_seconds, n.max_retries, n.secret, n.traceparent, n.trigger_id,
+           case when n.leased then 'PROCESSING' else 'PENDING' end,
+           case when n.leased then now() + make_interval(secs => n.timeout_seconds + $17) else now() end
+      from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::text[],
+                  $8::text[], $9::text[], $10::text[], $11::float8[], $12::int[], $13::text[], $14::text[],
+                  $15::text[], $16::bool[])
+           as n(job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
+                timeout_seconds, max_retries, secret, traceparent, trigger_id, leased)
+     order by n.idempotency_key
+    on conflict (idempotency_key) where replay_of is null do nothing
+    returning idempotency_key, id
+)
+select array_agg(idempotency_key) as keys, array_agg(id) as ids, now() as at from inserted
 """
 
 
-class Inserted(NamedTuple):
-    id: int
-    at: datetime
+class Inserted(msgspec.Struct, frozen=True):
+    ids: dict[str, int]  # of the keys that were not there before
+    at: datetime  # when they were created
 
 
 async def insert_new(
     connection: Connection, deliveries: Sequence[NewDelivery], leased: Sequence[bool], lease_margin: float
-) -> dict[str, Inserted]:
-    """After the commit every key has its delivery. Returns the keys that had none before. Those of them that are
-    leased are ours until the call's own timeout and the margin are over, as if they had been claimed.
+) -> Inserted:
+    """After the commit every key has its delivery. Returns those that are new. Those of them that are leased are ours
+    until the call's own timeout and the margin are over, as if they had been claimed.
 
     In the order of keys: that is what keeps two replicas with the same events from deadlocking.
     """
-    rows = [
-        (
-            d.job_id,
-            d.idempotency_key,
-            d.topic,
-            d.sequence,
-            d.due_at,
-            d.fired_at,
-            d.payload,
-            d.url,
-            d.host,
-            d.headers,
-            d.timeout_seconds,
-            d.max_retries,
-            d.secret,
-            d.traceparent,
-            d.trigger_id,
-        )
-        for d in deliveries
-    ]
-    columns = (list(column) for column in zip(*rows, strict=True))
-    inserted = await connection.fetch(INSERT_NEW, *columns, leased, lease_margin)
-    return {key: Inserted(row_id, at) for key, row_id, at in inserted}
+    columns = zip(*map(astuple, deliveries), strict=True)  # the statement has them in the order of the fields
+    inserted = await connection.fetchrow(INSERT_NEW, *columns, leased, lease_margin)
+    if inserted is None:
+        raise LookupError("a query without a condition gave no row")
+    return Inserted(dict(zip(inserted["keys"] or (), inserted["ids"] or (), strict=True)), inserted["at"])

@@ -155,6 +155,9 @@ class SteppedConnection:
     async def fetch(self, sql: str, *arguments: object) -> Any:
         return await self._stepping(_title(sql), lambda: self.real.fetch(sql, *arguments))
 
+    async def fetchrow(self, sql: str, *arguments: object) -> Any:
+        return await self._stepping(_title(sql), lambda: self.real.fetchrow(sql, *arguments))
+
     async def fetchval(self, sql: str, *arguments: object) -> Any:
         return await self._stepping(_title(sql), lambda: self.real.fetchval(sql, *arguments))
 
