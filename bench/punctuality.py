@@ -47,9 +47,9 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
 
 
 async def _ring(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: int = 0) -> AsyncIterator[Figure]:
-    await rig.bind(BACKLOG_QUEUE, f"due.event.{TOPIC}")
-    with rig.service("producer") as producer, producer.cost_of(plan.rings + backlog) as bill:
-        late, drained = await _work(rig, producer, plan, backlog)
+    async with rig.bound(BACKLOG_QUEUE, f"due.event.{TOPIC}"):
+        with rig.service("producer") as producer, producer.cost_of(plan.rings + backlog) as bill:
+            late, drained = await _work(rig, producer, plan, backlog)
     ours, floor = late[RING_KEY], late[FLOOR_KEY]
 
     def beside(share: float) -> Beside:

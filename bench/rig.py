@@ -96,10 +96,19 @@ class Rig:
             for name in NAMES.queues:
                 queue = await channel.get_queue(name)
                 await queue.purge()
-        await self.bind(QUEUE, binding)
+        await self._bind(QUEUE, binding)
 
-    async def bind(self, name: str, binding: str) -> None:
-        """A fresh quorum queue for some of the due events."""
+    @asynccontextmanager
+    async def bound(self, name: str, binding: str) -> AsyncIterator[None]:
+        """Another one for some of them, for as long as the block lasts: whoever comes next is not to fill it, too."""
+        await self._bind(name, binding)
+        try:
+            yield
+        finally:
+            async with self.channel() as channel:
+                await channel.queue_delete(name)
+
+    async def _bind(self, name: str, binding: str) -> None:
         async with self.channel() as channel:
             await channel.queue_delete(name)
             queue = await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})

@@ -13,14 +13,14 @@ from shared.names import REQUEST_KEY
 from shared.outgoing import Outgoing
 from shared.recurrence import Occurrence
 
-NOW = datetime.now(UTC)
-
 
 def due_events(count: int, webhook_url: str | None = None) -> list[Outgoing]:
-    return [_due(n, webhook_url) for n in range(count)]
+    """Due just now: of what is a minute late, a service would write a line each."""
+    now = datetime.now(UTC)
+    return [_due(n, now, webhook_url) for n in range(count)]
 
 
-def _due(number: int, webhook_url: str | None) -> Outgoing:
+def _due(number: int, now: datetime, webhook_url: str | None) -> Outgoing:
     job = DueJob(
         id=f"due-{number}",
         version=1,
@@ -28,23 +28,24 @@ def _due(number: int, webhook_url: str | None) -> Outgoing:
         payload=PAYLOAD,
         webhook=orjson.dumps({"url": webhook_url}).decode() if webhook_url else None,
         rule=None,
-        occurrence=Occurrence(NOW - timedelta(milliseconds=number), 1),
+        occurrence=Occurrence(now - timedelta(milliseconds=number), 1),
         misfire=Misfire.ALL,
         misfire_grace=timedelta(minutes=1),
         sequence=0,
         refusals=0,
     )
-    return due_event(job, job.occurrence, 1, NOW, NAMES)
+    return due_event(job, job.occurrence, 1, now, NAMES)
 
 
 def requests(count: int, name: str) -> list[Outgoing]:
-    return [_request(f"{name}{n}") for n in range(count)]
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    return [_request(f"{name}{n}", tomorrow) for n in range(count)]
 
 
-def _request(job_id: str) -> Outgoing:
+def _request(job_id: str, moment: datetime) -> Outgoing:
     content = {
         "id": job_id,
-        "at": (NOW + timedelta(days=1)).isoformat(),
+        "at": moment.isoformat(),
         "topic": TOPIC,
         "payload": orjson.Fragment(PAYLOAD),
     }
