@@ -26,7 +26,7 @@ def configure_logs(service: str, level: str) -> Log:
     structlog.configure(
         processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line is one write
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)
