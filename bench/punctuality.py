@@ -1,14 +1,16 @@
 """How late a ring is, from its due moment to the application that listens. A quorum queue hands a message on when it
 has confirmed it, so this is due → confirmed, with the way to the listener on top. Idle; among many pending jobs; and
-while a backlog of overdue ones is drained.
+while a backlog of overdue ones is drained, of which only the rings that were due before it was gone count.
 
 Beside it, between the same rings in the same seconds, to the same listener: a process that only sleeps until a moment
 and publishes. On a busy machine that one is late, too.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from bench import child
 from bench.figures import Beside, Figure, Goal, quantile
@@ -49,22 +51,32 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
 async def _ring(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: int = 0) -> AsyncIterator[Figure]:
     async with rig.bound(BACKLOG_QUEUE, f"due.event.{TOPIC}"):
         with rig.service("producer") as producer, producer.cost_of(plan.rings + backlog) as bill:
-            late, drained = await _work(rig, producer, plan, backlog)
-    ours, floor = late[RING_KEY], late[FLOOR_KEY]
+            heard = await _work(rig, producer, plan, backlog)
+    ours, floor = heard.late(RING_KEY), heard.late(FLOOR_KEY)
+    of = f"of {len(ours)} rings"
 
     def beside(share: float) -> Beside:
         return Beside("a process that only sleeps and publishes", quantile(floor, share))
 
-    yield Figure(f"{situation}: p50", quantile(ours, 0.5), "ms", beside(0.5), cost=bill.cost)
+    yield Figure(f"{situation}: p50", quantile(ours, 0.5), "ms", beside(0.5), cost=bill.cost, note=of)
     goal = Goal(at_most=goal_ms, of_the_figure=True)
     yield Figure(f"{situation}: p99", quantile(ours, 0.99), "ms", beside(0.99), goal)
     yield Figure(f"{situation}: max", max(ours), "ms", beside(1.0))
     if backlog:
-        yield Figure(f"{situation}: its rate", drained, "jobs/s")
+        yield Figure(f"{situation}: its rate", backlog / (heard.until - heard.begin), "jobs/s")
 
 
-async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> tuple[dict[str, list[float]], float]:
-    """Milliseconds, by routing key; and how fast the backlog went, if there is one."""
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    begin: float  # when the producer was let go
+    until: float  # what was due later does not count
+    rings: dict[str, list[tuple[float, float]]]  # by routing key: when due, and how many milliseconds late
+
+    def late(self, routing_key: str) -> list[float]:
+        return [ms for due, ms in self.rings[routing_key] if due <= self.until]
+
+
+async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> _Heard:
     pause, broker = plan.rings_seconds / plan.rings, rig.ground.amqp_url
     async with rig.database() as database, asyncio.TaskGroup() as tasks:
         with producer.held_back():
@@ -80,10 +92,12 @@ async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> tuple[
             tasks.create_task(child.ask("bench.ceilings.punctual", amqp_url=broker, routing_key=FLOOR_KEY, **when))
             if backlog:
                 await asyncio.sleep(begin - time.time())  # it is drained while they ring, not before
-        began = time.perf_counter()
+        let_go = time.time()
 
         async def none_left() -> bool:
             return not await database.fetchval(BACKLOG_LEFT)
 
-        drained_at = await until(none_left, "the end of the backlog", look_every=0.2)
-    return listening.result(), backlog / (drained_at - began)
+        if backlog:
+            await until(none_left, "the end of the backlog", look_every=0.2)
+        drained = time.time()
+    return _Heard(let_go, drained if backlog else math.inf, listening.result())

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from statistics import median
 
 from bench.ceilings.messages import due_events, requests
 from bench.delivering import CONNECTIONS, until_completed
-from bench.figures import Beside, Cost, Figure, Goal
+from bench.figures import Beside, Cost, Figure, Goal, middle
 from bench.filling import add_due
 from bench.ingest import until_stored
 from bench.keys import count_copies
@@ -38,11 +39,18 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
         ("consumer", "requests/s", _store),
         ("delivery", "calls/s", _deliver),
     ):
-        one, two = await work(rig, plan, 1), await work(rig, plan, 2)
-        beside = Beside("one of them", one.per_second)
-        yield Figure(f"two of {service}", two.per_second, unit, beside, Goal(at_least=1), two.cost)
-        yield Figure(f"two of {service}: done twice", two.copies, "copies", goal=Goal(at_most=0))
-        yield Figure(f"two of {service}: seen waiting for a lock", two.lock_waits, "sessions", goal=Goal(at_most=0))
+        rounds = [(await work(rig, plan, 1), await work(rig, plan, 2)) for _ in range(plan.rounds)]
+        one, two = (list(column) for column in zip(*rounds, strict=True))
+        beside = Beside("one of them", _rate(one))
+        cost = middle([outcome.cost for outcome in two])
+        yield Figure(f"two of {service}", _rate(two), unit, beside, Goal(at_least=1), cost)
+        copies, waits = sum(outcome.copies for outcome in two), sum(outcome.lock_waits for outcome in two)
+        yield Figure(f"two of {service}: done twice", copies, "copies", goal=Goal(at_most=0))
+        yield Figure(f"two of {service}: seen waiting for a lock", waits, "sessions", goal=Goal(at_most=0))
+
+
+def _rate(outcomes: Sequence[Outcome]) -> float:
+    return median(outcome.per_second for outcome in outcomes)
 
 
 async def _fire(rig: Rig, plan: Plan, processes: int) -> Outcome:
