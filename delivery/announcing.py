@@ -95,7 +95,7 @@ def announcement_of(result: Recorded) -> Announcement:
 
 class _Batch(NamedTuple):
     ended: list[Announcement]
-    recorded_at: float
+    since: float
 
 
 @dataclass(slots=True)
@@ -117,11 +117,13 @@ class Announcer:
     def promised_within(self) -> float:
         return LONGEST_IN_MEMORY + self.publish_timeout + TIME_TO_FORGET
 
-    def announce(self, results: Sequence[Recorded]) -> None:
-        """Those of them that ended, soon."""
+    def announce(self, results: Sequence[Recorded], since: float) -> None:
+        """Those of them that ended, soon. `since`, by time.monotonic(), is no later than what was promised counts from:
+        the moment at which Postgres began to record them.
+        """
         ended = [announcement_of(result) for result in results if result.status in ENDED]
         if ended and sum(len(batch.ended) for batch in self._fresh) < MOST_IN_MEMORY:
-            self._fresh.append(_Batch(ended, time.monotonic()))
+            self._fresh.append(_Batch(ended, since))
             self._bell.ring()
 
     async def run(self, stop: Stop) -> None:
@@ -138,17 +140,18 @@ class Announcer:
                 await stop.sleep(backoff.next_pause())
 
     async def _announce_all(self) -> bool:
-        """False if something stands in the way."""
+        """False if something stands in the way. What is fresh and what the table has take turns: however much there is
+        of the one, the other does not wait for its end.
+        """
         try:
-            stuck = False
-            while self._fresh and not stuck:
+            full = stuck = False
+            while not stuck and (self._fresh or full or time.monotonic() >= self._look_again_at):
                 beat()
-                stuck = await self.announce_fresh_once()
-            full = time.monotonic() >= self._look_again_at
-            while full and not stuck:
-                beat()
-                full, stuck = await self.announce_once()
-                self._look_again_at = time.monotonic() + POLL_SECONDS
+                if self._fresh:
+                    stuck = await self.announce_fresh_once()
+                if not stuck and (full or time.monotonic() >= self._look_again_at):
+                    full, stuck = await self.announce_once()
+                    self._look_again_at = time.monotonic() + POLL_SECONDS
         except PASSING_TROUBLE as error:
             get_log().warning("announcing_waits", error=describe(error))
             return False
@@ -156,15 +159,16 @@ class Announcer:
 
     async def announce_fresh_once(self) -> bool:
         """What was recorded here. Whether the broker gave no verdict on some of it: that is left to the table."""
+        if not self.broker.is_up:
+            return True
+        await self.publisher.mend()  # it may take long, and then some of it is somebody else's
         ended: list[Announcement] = []
         while self._fresh and len(ended) < BATCH:
             batch = self._fresh.popleft()
-            if time.monotonic() - batch.recorded_at < LONGEST_IN_MEMORY:
+            if time.monotonic() - batch.since < LONGEST_IN_MEMORY:
                 ended += batch.ended
         if not ended:
             return False
-        if not self.broker.is_up:
-            return True
         verdicts = await self._publish(ended)
         reached(Point.DELIVERY_ANNOUNCED)
         async with self.pool.acquire(timeout=TIME_TO_FORGET / 2) as connection:
@@ -178,6 +182,7 @@ class Announcer:
         """
         if not self.broker.is_up:
             return False, True
+        await self.publisher.mend()  # not while rows are locked
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
             ended = await claim_announcements(connection, BATCH)
             verdicts = await self._publish(ended)

@@ -5,6 +5,7 @@ database that is down.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -69,9 +70,10 @@ class Recorder:
             on_written(batch)
 
     async def _write(self, results: Sequence[Recorded]) -> None:
+        began = time.monotonic()
         written = await together_or_one_by_one(results, self._write_together, _refused, self.metrics.split_batches.inc)
         reached(Point.DELIVERY_RECORDED)
-        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept])
+        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept], since=began)
         in_detail = get_log().is_enabled_for(logging.DEBUG)
         for result, kept in zip(results, written, strict=True):
             try:

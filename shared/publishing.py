@@ -15,7 +15,7 @@ from aio_pika.abc import AbstractChannel
 from aiormq.channel import Channel
 from aiormq.exceptions import ChannelClosed
 
-from shared.broker import BROKER_TROUBLE, Broker
+from shared.broker import BROKER_TROUBLE, CHANNEL_TIMEOUT, Broker
 from shared.outgoing import Outgoing, Verdict
 from shared.publish_batch import PublishBatch
 
@@ -69,7 +69,8 @@ class Publisher:
     async def _heal_topology(self) -> None:
         # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
         with suppress(*BROKER_TROUBLE):
-            await self._broker.redeclare()
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                await self._broker.redeclare()
 
     async def _retire(self) -> None:
         self._channel = None
