@@ -1,5 +1,5 @@
-"""Claims what is due and has room, has it called, and hands the outcome to the recorder. The heart of the delivery
-service. What has room as soon as it is stored is handed over by the intake, and need not be claimed.
+"""Has what was claimed called, and hands the outcome to the recorder. The heart of the delivery service. What has room
+as soon as it is stored is handed over by the intake, and need not be claimed.
 
 A row is claimed only when there is a place for it, in all and at its host, which is free again when the call is over.
 So a host that hangs keeps its own few places and nothing else, no call waits while outcomes are written (unless too
@@ -12,31 +12,27 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from delivery.admission import Admission
 from delivery.attempting import Attempted, Attempter
+from delivery.claiming import Claimer
 from delivery.hosts import BreakerChange, Hosts
 from delivery.line import Held, Line
 from delivery.metrics import Metrics
 from delivery.recorded import Recorded, given_back
 from delivery.recording import Recorder
 from delivery.request import Delivery
-from delivery.store import Room, claim_oldest, claim_round, hosts_left_behind, seconds_until_next
 from shared.backoff import Backoff
 from shared.bell import Bell
-from shared.database import PASSING_TROUBLE, Connection, Pool, describe
+from shared.database import PASSING_TROUBLE, describe
 from shared.fault_points import Point, reached
 from shared.lifecycle import Stop, first_of
 from shared.logs import get_log
 from shared.pulse import beat, resting, with_a_pulse_of_its_own
 
-ACQUIRE_TIMEOUT = 10.0
 # However little is heard, somebody looks this often.
 POLL_SECONDS = 0.5
 SHORTEST_SLEEP = 0.001
-# How many of the oldest a claim looks at before it goes host by host.
-LOOK_AT = 1000
 # What waits here for longer is given back: somebody else, or a later claim, may get to it sooner.
 LONGEST_WAIT = 2.0
 # How long the intake waits for hosts that will have room for its batch soon, and how often it looks.
@@ -48,26 +44,22 @@ TIME_TO_GIVE_BACK = 3.0
 
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
-    pool: Pool
+    claimer: Claimer
     attempter: Attempter
     recorder: Recorder
     hosts: Hosts
+    admission: Admission
     metrics: Metrics
     bell: Bell
-    lease_margin: float
-    _admission: Admission = field(init=False)
     _being_stored: int = 0  # batches in which places are reserved
     _stopping: bool = False
     _line: Line = field(default_factory=Line)
-    _after_host: str = ""
-    _left_behind: bool = True  # the last look saw rows that are due and had no room, or did not see all
     _claiming: bool = False
     _made_room: set[str] = field(default_factory=set)  # while a claim was under way
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)
     _call_tasks: asyncio.TaskGroup | None = None  # while it runs
 
     def __post_init__(self) -> None:
-        self._admission = Admission(self.hosts)
         self.metrics.in_flight.set_function(lambda: self.hosts.in_flight)
         self.metrics.open_breakers.set_function(lambda: self.hosts.tripped)
 
@@ -101,14 +93,14 @@ class Dispatcher:
         """
         wanted, deadline = Counter(hosts), time.monotonic() + LONGEST_WAIT_FOR_ROOM
         while not self._stopping and (now := time.monotonic()) < deadline:
-            if not self._admission.has_room_soon(wanted, now):
+            if not self.admission.has_room_soon(wanted, now):
                 return
             await asyncio.sleep(LOOK_FOR_ROOM_EVERY)
 
     def reserve(self, hosts: Sequence[str]) -> list[bool]:
         """Which of these, about to be stored, are to be ours. To be followed by `accept`, whatever happens."""
         self._being_stored += 1
-        return [False] * len(hosts) if self._stopping else self._admission.reserve(hosts, time.monotonic())
+        return [False] * len(hosts) if self._stopping else self.admission.reserve(hosts, time.monotonic())
 
     def accept(self, ours: Sequence[Held], reserved: Iterable[str]) -> None:
         """What was stored, of all that places were reserved for."""
@@ -127,8 +119,8 @@ class Dispatcher:
 
     def leave_behind(self, hosts: Iterable[str]) -> None:
         """Rows of theirs were stored for whoever claims them."""
-        self._admission.leave_behind(hosts)
-        self._left_behind = True
+        self.admission.leave_behind(hosts)
+        self.claimer.left_behind = True
         self.bell.ring()
 
     async def _dispatch_until_stopped(self, stop: Stop) -> None:
@@ -137,15 +129,10 @@ class Dispatcher:
             beat()
             self.bell.silence()  # before looking: what rings from here on is looked at again
             try:
-                claimed_at = time.monotonic()
-                claimed = await self.claim_once()
-                if claimed:
-                    reached(Point.DELIVERY_CLAIMED)
-                for delivery in claimed:
-                    self._line.put(Held(delivery, claimed_at))
+                claimed = await self._claim()
                 self._start_what_may()
                 self._give_back_what_waits_too_long()
-                pause = await self._time_to_sleep(claimed)
+                pause = await self._time_to_sleep(claimed=claimed)
                 backoff.reset()
             except PASSING_TROUBLE as error:
                 get_log().warning("dispatch_waits", error=describe(error))
@@ -154,66 +141,29 @@ class Dispatcher:
             if pause:
                 await first_of(self.bell.wait(pause), stop.wait())
 
-    async def claim_once(self, now: datetime | None = None) -> list[Delivery]:
-        """At most as many as there are free places, each with its place taken. The oldest first; if those are of hosts
-        without room, then host by host, beginning where the last round stopped.
-        """
-        self.hosts.forget_idle(time.monotonic())
+    async def _claim(self) -> bool:
+        """Whether there was something to claim."""
+        claimed_at, self._claiming = time.monotonic(), True
         self._made_room.clear()
-        self._admission.begin_look()
-        self._left_behind = True
-        if not self.hosts.free:
-            return []
-        claimed: list[Delivery] = []
-        self._claiming = True
         try:
-            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-                found, looked_at = await claim_oldest(connection, self._room(), self.lease_margin, LOOK_AT, now)
-                self._take(found, claimed)
-                if looked_at == LOOK_AT and self.hosts.free:
-                    await self._claim_round(connection, claimed, now)
-                self._left_behind = looked_at == LOOK_AT or looked_at > len(claimed)
-                behind = await hosts_left_behind(connection, LOOK_AT, now) if self._left_behind else []
-        except BaseException:
-            # Rolled back, or nobody knows: either way nobody will be called for them, and their places are free.
-            for delivery in claimed:
-                self.hosts.let_go(delivery.host)
-            raise
+            claimed = await self.claimer.claim_once()
         finally:
             self._claiming = False
-        self._admission.end_look(behind)
-        return claimed
+        if claimed:
+            reached(Point.DELIVERY_CLAIMED)
+        for delivery in claimed:
+            self._line.put(Held(delivery, claimed_at))
+        return bool(claimed)
 
-    async def _claim_round(self, connection: Connection, claimed: list[Delivery], now: datetime | None) -> None:
-        for after_host in {self._after_host: None, "": None}:
-            room = self._room()
-            if not room.total:
-                return
-            found = await claim_round(connection, room, self.lease_margin, after_host, now)
-            self._take(found, claimed)
-            if len(found) == room.total:  # it ended before the last host
-                self._after_host = max(delivery.host for delivery in found)
-                return
-        self._after_host = ""
-
-    def _room(self) -> Room:
-        return Room(self.hosts.free, self.hosts.max_per_host, self.hosts.exceptions(time.monotonic()))
-
-    def _take(self, found: list[Delivery], claimed: list[Delivery]) -> None:
-        for delivery in found:
-            self.hosts.take(delivery.host)
-            claimed.append(delivery)
-
-    async def _time_to_sleep(self, claimed: Sequence[Delivery]) -> float:
+    async def _time_to_sleep(self, *, claimed: bool) -> float:
         """0: there is more to claim, and room for it was made while the last claim was under way."""
-        if self._left_behind:
+        if self.claimer.left_behind:
             now = time.monotonic()
             if any(self.hosts.wants_more(host, now) for host in self._made_room):
                 return 0.0
             if claimed or not self.hosts.free:
                 return POLL_SECONDS  # whoever makes room rings
-        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            next_due = await seconds_until_next(connection)
+        next_due = await self.claimer.seconds_until_next()
         moments = (POLL_SECONDS, next_due, self.hosts.next_probe_in(time.monotonic()))
         return max(SHORTEST_SLEEP, min(moment for moment in moments if moment is not None))
 
@@ -254,7 +204,7 @@ class Dispatcher:
             self._report(delivery, attempted)
             self.recorder.submit(attempted.record)
         # Somebody may have found no room because of this one.
-        if self._left_behind and self.hosts.wants_more(delivery.host, time.monotonic()):
+        if self.claimer.left_behind and self.hosts.wants_more(delivery.host, time.monotonic()):
             if self._claiming:
                 self._made_room.add(delivery.host)
             else:
@@ -280,7 +230,7 @@ class Dispatcher:
                 self.bell.ring()
         if were_full:
             self._start_what_may()
-            if self._left_behind:
+            if self.claimer.left_behind:
                 self.bell.ring()
 
     def _report(self, delivery: Delivery, attempted: Attempted) -> None:

@@ -48,13 +48,14 @@ def _read(message: Received) -> NewDelivery | Unreadable:
         return Unreadable((f"body: cannot be read: {type(error).__name__}",))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DueHandler:
     pool: Pool
     publisher: Publisher
     parking: str  # the exchange
     metrics: Metrics
     dispatcher: Dispatcher
+    lease_margin: float
     publish_timeout: float
 
     async def store(self, messages: list[Received]) -> list[Result]:
@@ -105,7 +106,7 @@ class DueHandler:
             since, granted = time.monotonic(), self.dispatcher.reserve(hosts)
             ours: list[Held] = []
             try:
-                inserted = await insert_new(connection, new, granted, self.dispatcher.lease_margin)
+                inserted = await insert_new(connection, new, granted, self.lease_margin)
                 ours = [
                     Held(_as_claimed(delivery, row_id, inserted.at), since)
                     for delivery, is_ours in zip(new, granted, strict=True)

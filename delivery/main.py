@@ -9,10 +9,12 @@ from datetime import timedelta
 from prometheus_client import CollectorRegistry
 
 from delivery.addresses import AddressRules
+from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
 from delivery.calling import Caller
+from delivery.claiming import Claimer
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
 from delivery.intake import DueHandler
@@ -73,17 +75,25 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
             metrics=metrics,
             lease_margin=settings.lease_margin_seconds,
         )
+        hosts = _hosts(settings)
+        admission = Admission(hosts)
         dispatcher = Dispatcher(
-            pool=pool,
+            claimer=Claimer(pool, hosts, admission, settings.lease_margin_seconds),
             attempter=attempter,
             recorder=Recorder(pool, metrics, announcer),
-            hosts=_hosts(settings),
+            hosts=hosts,
+            admission=admission,
             metrics=metrics,
             bell=Bell(),
-            lease_margin=settings.lease_margin_seconds,
         )
         handler = DueHandler(
-            pool, parking, names.parking, metrics, dispatcher, publish_timeout=settings.publish_timeout_seconds
+            pool=pool,
+            publisher=parking,
+            parking=names.parking,
+            metrics=metrics,
+            dispatcher=dispatcher,
+            lease_margin=settings.lease_margin_seconds,
+            publish_timeout=settings.publish_timeout_seconds,
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
         retention = Retention(pool, delete_finished, timedelta(days=settings.retention_days), metrics.deleted)

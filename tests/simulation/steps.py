@@ -15,10 +15,12 @@ from prometheus_client import CollectorRegistry
 from consumer.handling import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
 from delivery.addresses import AddressRules
+from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
 from delivery.calling import Caller
+from delivery.claiming import Claimer
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
 from delivery.intake import DueHandler
@@ -92,12 +94,13 @@ class Steps:
         announcer = self._announcer(worker)
         dispatcher = self._dispatcher(worker, announcer)
         handler = DueHandler(
-            _pool(worker),
-            self._publisher(worker),
-            self.broker.names.parking,
-            self.delivery_metrics,
-            dispatcher,
-            TIMEOUT,
+            pool=_pool(worker),
+            publisher=self._publisher(worker),
+            parking=self.broker.names.parking,
+            metrics=self.delivery_metrics,
+            dispatcher=dispatcher,
+            lease_margin=LEASE_MARGIN,
+            publish_timeout=TIMEOUT,
         )
         await self._handle(worker, handler, batch)
         await _deliver(dispatcher, dispatcher.stored, announcer)
@@ -127,7 +130,7 @@ class Steps:
         announcer = self._announcer(worker)
         dispatcher = self._dispatcher(worker, announcer)
         try:
-            claimed = await dispatcher.claim_once()
+            claimed = await dispatcher.claimer.claim_once()
         except PASSING_TROUBLE:
             return
         self.ledger.claimed(worker, claimed, LEASE_MARGIN)
@@ -143,14 +146,16 @@ class Steps:
             lease_margin=LEASE_MARGIN,
             chance=lambda: 0.5,
         )
+        hosts = Hosts(3, 3, BreakerPolicy(failures=1_000_000))
+        admission = Admission(hosts)
         dispatcher = SimDispatcher(
-            pool=_pool(worker),
+            claimer=Claimer(_pool(worker), hosts, admission, LEASE_MARGIN),
             attempter=attempter,
             recorder=Recorder(_pool(worker), self.delivery_metrics, announcer),
-            hosts=Hosts(3, 3, BreakerPolicy(failures=1_000_000)),
+            hosts=hosts,
+            admission=admission,
             metrics=self.delivery_metrics,
             bell=Bell(),
-            lease_margin=LEASE_MARGIN,
         )
         dispatcher.stored = []
         dispatcher.on_stored = lambda stored: self.ledger.claimed(worker, stored, LEASE_MARGIN)

@@ -7,24 +7,20 @@ from typing import Any
 import asyncpg
 import pytest
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from delivery.breaker import BreakerPolicy
 from delivery.hosts import Hosts
-from delivery.intake import DueHandler
-from delivery.metrics import Metrics
 from delivery.store import claim_oldest
 from shared.received import Received
-from tests.integration.delivery.test_dispatching import a_dispatcher
 from tests.support.application import Application
 from tests.support.deliveries import all_end, delivery_of, ends
+from tests.support.dispatching import LEASE_MARGIN, a_claimer, a_dispatcher, a_handler
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
 from tests.support.stores import Site
 
-NOBODY: Any = None
 STATES = "select idempotency_key, status, version from deliveries order by id"
 
 
@@ -66,15 +62,14 @@ async def test_a_lease_from_the_beginning_ends_as_any_other(site: Site, database
     """Should its worker die before it has called: the row is due again, and somebody else's."""
     hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
     due = a_due("tea", "http://127.0.0.1:1/", webhook={"timeout_seconds": 2})
-    async with a_dispatcher(site, hosts) as dispatcher:
-        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
-        await handler.store([received(1, due)])
+    async with a_claimer(site, hosts) as claimer:
+        await a_handler(a_dispatcher(claimer)).store([received(1, due)])
         row = await delivery_of(database, "tea")
         assert (row["status"], row["version"]) == ("PROCESSING", 1)
         lease = row["next_attempt_at"] - row["created_at"]
-        assert lease.total_seconds() == 2 + dispatcher.lease_margin
-        async with dispatcher.pool.acquire() as connection:
-            room = dispatcher._room()
+        assert lease.total_seconds() == 2 + LEASE_MARGIN
+        async with claimer.pool.acquire() as connection:
+            room = claimer._room()
             assert (await claim_oldest(connection, room, 30.0, 10))[0] == []
             [claimed], _ = await claim_oldest(connection, room, 30.0, 10, row["next_attempt_at"])
     assert (claimed.job_id, claimed.version) == ("tea", 2)
@@ -83,13 +78,13 @@ async def test_a_lease_from_the_beginning_ends_as_any_other(site: Site, database
 async def test_what_is_handed_over_is_what_a_claim_would_give(site: Site, database: Any) -> None:
     hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
     due = a_due("tea", "http://127.0.0.1:1/x", webhook={"headers": {"X-Own": "mine"}, "secret": "s", "max_retries": 2})
-    async with a_dispatcher(site, hosts) as dispatcher:
-        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
-        await handler.store([received(1, due)])
+    async with a_claimer(site, hosts) as claimer:
+        dispatcher = a_dispatcher(claimer)
+        await a_handler(dispatcher).store([received(1, due)])
         [held] = dispatcher._line.take_all()
         row = await delivery_of(database, "tea")
-        async with dispatcher.pool.acquire() as connection:
-            [claimed], _ = await claim_oldest(connection, dispatcher._room(), 30.0, 10, row["next_attempt_at"])
+        async with claimer.pool.acquire() as connection:
+            [claimed], _ = await claim_oldest(connection, claimer._room(), 30.0, 10, row["next_attempt_at"])
     ours, theirs = (
         {name: getattr(delivery, name) for name in delivery.__struct_fields__ if name not in {"version", "claimed_at"}}
         for delivery in (held.delivery, claimed)
@@ -103,8 +98,8 @@ async def test_copies_and_batches_that_fail_keep_no_places(site: Site, database:
     hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
     tea, milk = (a_due(name, "http://127.0.0.1:1/") for name in ("tea", "milk"))
     batch = [received(tag, due) for tag, due in enumerate((tea, milk, tea), 1)]
-    async with a_dispatcher(site, hosts) as dispatcher:
-        handler = DueHandler(dispatcher.pool, NOBODY, "", Metrics(CollectorRegistry()), dispatcher, 1.0)
+    async with a_claimer(site, hosts) as claimer:
+        handler = a_handler(a_dispatcher(claimer))
         await database.execute("alter table deliveries rename to gone")
         with pytest.raises(asyncpg.UndefinedTableError):
             await handler.store(batch)

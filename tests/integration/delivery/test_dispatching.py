@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from delivery.breaker import BreakerPolicy
-from delivery.dispatching import LOOK_AT, Dispatcher
+from delivery.claiming import LOOK_AT
 from delivery.hosts import Hosts
-from delivery.metrics import Metrics
-from delivery.store import PLANNER
-from shared.bell import Bell
-from shared.database import PASSING_TROUBLE, open_pool
+from shared.database import PASSING_TROUBLE
 from tests.support.application import Application, an_application
 from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
+from tests.support.dispatching import a_claimer
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, Gate, Receiver, a_receiver, answering
@@ -33,22 +30,6 @@ async def receivers(number: int) -> AsyncIterator[list[Receiver]]:
         yield [await stack.enter_async_context(a_receiver()) for _ in range(number)]
 
 
-@asynccontextmanager
-async def a_dispatcher(site: Site, hosts: Hosts) -> AsyncIterator[Dispatcher]:
-    """Only to claim with."""
-    nobody: Any = None
-    async with open_pool(site.database_url, "claiming", 1, **PLANNER) as pool:
-        yield Dispatcher(
-            pool=pool,
-            attempter=nobody,
-            recorder=nobody,
-            hosts=hosts,
-            metrics=Metrics(CollectorRegistry()),
-            bell=Bell(),
-            lease_margin=30.0,
-        )
-
-
 async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(site: Site, database: Any) -> None:
     await insert_rows(database, "full:80", LOOK_AT + 100, due_in=-100)
     await insert_rows(database, "a:80", 2)
@@ -56,12 +37,12 @@ async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(s
     hosts = Hosts(max_in_flight=5, max_per_host=2, policy=BreakerPolicy())
     for _ in range(2):
         hosts.take("full:80")
-    async with a_dispatcher(site, hosts) as dispatcher:
-        first = await dispatcher.claim_once()
+    async with a_claimer(site, hosts) as claimer:
+        first = await claimer.claim_once()
         assert [delivery.host for delivery in first] == ["a:80", "a:80", "z:80"]
-        assert await dispatcher.claim_once() == [], "there is no slot left"
+        assert await claimer.claim_once() == [], "there is no slot left"
         hosts.let_go("a:80")
-        assert [delivery.host for delivery in await dispatcher.claim_once()] == ["z:80"]
+        assert [delivery.host for delivery in await claimer.claim_once()] == ["z:80"]
 
 
 async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> None:
@@ -74,9 +55,9 @@ async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> N
     await insert_rows(database, "long:80", LOOK_AT + 100, due_in=-100)
     await insert_rows(database, "stumbles:80", 1)
     hosts = Hosts(max_in_flight=10, max_per_host=2, policy=BreakerPolicy())
-    async with a_dispatcher(site, hosts) as dispatcher:
+    async with a_claimer(site, hosts) as claimer:
         with pytest.raises(PASSING_TROUBLE):
-            await dispatcher.claim_once()
+            await claimer.claim_once()
     assert (hosts.free, hosts.room_of("long:80", 0.0)) == (10, 2)
     assert await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'") == 0
 

@@ -10,8 +10,8 @@ from aiohttp import web
 from delivery.breaker import BreakerPolicy
 from delivery.dispatching import LONGEST_WAIT
 from delivery.hosts import Hosts
-from tests.integration.delivery.test_dispatching import a_dispatcher
 from tests.support.deliveries import ends, insert_rows
+from tests.support.dispatching import a_claimer
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
@@ -40,7 +40,7 @@ async def test_a_new_host_does_not_wait_for_the_backlog_of_quick_ones(site: Site
     waiting = dict.fromkeys([*quick, "z-new:80"], 0)
 
     async def claim_and_work_off() -> None:
-        for delivery in await dispatcher.claim_once():
+        for delivery in await claimer.claim_once():
             waiting[delivery.host] += 1
         for host in quick:
             for _ in range(min(16, waiting[host])):
@@ -50,7 +50,7 @@ async def test_a_new_host_does_not_wait_for_the_backlog_of_quick_ones(site: Site
                 hosts.report(host, well=True, seconds=QUICK, now=0.0)
                 hosts.write_off()
 
-    async with a_dispatcher(site, hosts) as dispatcher:
+    async with a_claimer(site, hosts) as claimer:
         for _ in range(20):
             await claim_and_work_off()
         assert sum(waiting.values()) > 256, "the quick ones have rows ahead"
