@@ -41,7 +41,9 @@ class Claimer:
                 if looked_at == LOOK_AT and self.hosts.free:
                     await self._claim_round(connection, claimed, now)
                 self.left_behind = looked_at == LOOK_AT or looked_at > len(claimed)
-                behind = await hosts_left_behind(connection, LOOK_AT, now) if self.left_behind else []
+                # Of hosts beyond the oldest, those are looked at that may have some: left before, or served just now.
+                known = self.admission.behind.union(delivery.host for delivery in claimed)
+                behind = await hosts_left_behind(connection, LOOK_AT, known, now) if self.left_behind else []
         except BaseException:
             # Rolled back, or nobody knows: either way nobody will be called for them, and their places are free.
             for delivery in claimed:

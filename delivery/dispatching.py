@@ -71,7 +71,7 @@ class Dispatcher:
                 async with asyncio.TaskGroup() as calls:
                     self._call_tasks = calls
                     await self._dispatch_until_stopped(stop)
-                    await self._finish(time.monotonic() + grace - TIME_TO_GIVE_BACK)
+                    await self._finish(stop.requested_at + grace - TIME_TO_GIVE_BACK)
             finally:
                 self.recorder.close()
 
@@ -92,8 +92,11 @@ class Dispatcher:
         that are stored as ours cost less than rows that have to be claimed.
         """
         wanted, deadline = Counter(hosts), time.monotonic() + LONGEST_WAIT_FOR_ROOM
-        while not self._stopping and (now := time.monotonic()) < deadline:
-            if not self.admission.has_room_soon(wanted, now):
+        while awaited := self.admission.worth_waiting_for(wanted, time.monotonic()):
+            if self._stopping:
+                return
+            if time.monotonic() > deadline:
+                self.admission.give_up_on(awaited)
                 return
             await asyncio.sleep(LOOK_FOR_ROOM_EVERY)
 
@@ -151,8 +154,9 @@ class Dispatcher:
             self._claiming = False
         if claimed:
             reached(Point.DELIVERY_CLAIMED)
+        ready_at = time.monotonic()
         for delivery in claimed:
-            self._line.put(Held(delivery, claimed_at))
+            self._line.put(Held(delivery, claimed_at, ready_at))
         return bool(claimed)
 
     async def _time_to_sleep(self, *, claimed: bool) -> float:
@@ -172,6 +176,8 @@ class Dispatcher:
             return
         now = time.monotonic()
         for host in self._line.hosts():
+            if not self.hosts.has_a_place:
+                return
             while self.hosts.may_start(host, now) and (held := self._line.next_of(host)):
                 self.hosts.start(host)
                 task = self._call_tasks.create_task(self._call_one_after_another(held), name="calls")
@@ -186,6 +192,8 @@ class Dispatcher:
             held = self._line.next_of(host) if self.hosts.may_start(host, time.monotonic()) else None
             if held is not None:
                 self.hosts.start(host)
+        if self.hosts.in_flight == self.hosts.max_in_flight - 1:  # rows of other hosts may wait for this place
+            self._start_what_may()
 
     async def deliver(self, held: Held) -> None:
         """After it, the outcome is the recorder's business."""
@@ -198,7 +206,7 @@ class Dispatcher:
         finally:
             self.hosts.hang_up(delivery.host)
         if attempted is None:
-            self.hosts.write_off()
+            self.recorder.submit(given_back(delivery))  # written only if nobody else has it yet
         else:
             reached(Point.DELIVERY_CALLED)
             self._report(delivery, attempted)
@@ -211,9 +219,9 @@ class Dispatcher:
                 self.bell.ring()
 
     def _give_back_what_waits_too_long(self) -> None:
-        waited = self._line.take_older_than(time.monotonic() - LONGEST_WAIT)
+        waited = self._line.take_ready_before(time.monotonic() - LONGEST_WAIT)
         for host in {held.delivery.host for held in waited}:
-            self.hosts.notice_slowness(host, LONGEST_WAIT)  # or they would be claimed again at once
+            self.hosts.notice_slowness(host)  # or they would be claimed again at once
         self._give_back(waited)
 
     def _give_back(self, waiting: Iterable[Held]) -> None:

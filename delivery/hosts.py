@@ -114,12 +114,13 @@ class Hosts:
         """It is not, after all."""
         self._change(host, waiting=-1)
 
+    @property
+    def has_a_place(self) -> bool:
+        """For one more call, whoever it is to."""
+        return self._calling < self.max_in_flight and not self._too_much_is_unwritten
+
     def may_start(self, host: str, now: float) -> bool:
-        return (
-            self._calling < self.max_in_flight
-            and not self._too_much_is_unwritten
-            and self._busy.get(host, AT_REST).calling < self._calls_allowed(host, now)
-        )
+        return self.has_a_place and self._busy.get(host, AT_REST).calling < self._calls_allowed(host, now)
 
     def start(self, host: str) -> None:
         """The call of a row that waited."""
@@ -152,9 +153,11 @@ class Hosts:
             self._tripped.add(host)
         return BreakerChange.OPENED if after.is_tripped and not (before and before.is_tripped) else None
 
-    def notice_slowness(self, host: str, seconds: float) -> None:
-        """Rows of it have waited for so long, though its calls may not be over yet."""
-        self._pace[host] = max(seconds, self._pace.get(host, 0.0))
+    def notice_slowness(self, host: str) -> None:
+        """Rows of it have waited for too long, though its calls may not be over yet: until some are, and were quick,
+        none of its rows wait here.
+        """
+        self._pace[host] = max(2 * self.max_per_host * AHEAD_SECONDS, self._pace.get(host, 0.0))
 
     def next_probe_in(self, now: float) -> float | None:
         """Seconds until the first open breaker lets a probe through."""

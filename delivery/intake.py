@@ -4,8 +4,8 @@ acknowledged before its commit, and no call is waited for: a slow receiver never
 """
 
 import time
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import compress
 from operator import not_
@@ -17,9 +17,9 @@ from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
 from delivery.metrics import Metrics
 from delivery.request import Delivery
-from delivery.store_new import insert_new
+from delivery.store_new import insert_new, release_uncalled
 from shared.batches import together_or_one_by_one
-from shared.database import Pool
+from shared.database import ABOUT_THE_ROW, PASSING_TROUBLE, Connection, Pool
 from shared.fault_points import Point, reached
 from shared.inbox import Inbox
 from shared.logs import get_log
@@ -30,6 +30,8 @@ from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 FIRST_VERSION = 1
+# Those of a few batches; what is beyond waits until its lease is over.
+MOST_IN_DOUBT = 1000
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +59,7 @@ class DueHandler:
     dispatcher: Dispatcher
     lease_margin: float
     publish_timeout: float
+    _in_doubt: set[str] = field(default_factory=set)  # keys of leases that we asked for and were not told about
 
     async def store(self, messages: list[Received]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
@@ -107,16 +110,37 @@ class DueHandler:
             ours: list[Held] = []
             try:
                 inserted = await insert_new(connection, new, granted, self.lease_margin)
+                ready_at = time.monotonic()
                 ours = [
-                    Held(_as_claimed(delivery, row_id, inserted.at), since)
+                    Held(_as_claimed(delivery, row_id, inserted.at), since, ready_at)
                     for delivery, is_ours in zip(new, granted, strict=True)
                     if is_ours and (row_id := inserted.ids.get(delivery.idempotency_key)) is not None
                 ]
+            except ABOUT_THE_ROW:
+                raise  # nothing was stored
+            except PASSING_TROUBLE:
+                self._doubt(delivery.idempotency_key for delivery in compress(new, granted))
+                raise
             finally:
                 self.dispatcher.accept(ours, compress(hosts, granted))
+            if self._in_doubt:
+                await self._release(connection, {delivery.idempotency_key for delivery in new}, inserted.ids.keys())
         if not all(granted):
             self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
         return inserted.ids.keys()
+
+    def _doubt(self, keys: Iterable[str]) -> None:
+        """They may be stored all the same, each with a lease of ours; and nobody calls them, for nobody was told."""
+        if len(self._in_doubt) < MOST_IN_DOUBT:
+            self._in_doubt.update(keys)
+
+    async def _release(self, connection: Connection, stored: Set[str], new: Set[str]) -> None:
+        """Of those that are stored now, what was stored before, when we were not told: due at once."""
+        released = await release_uncalled(connection, self._in_doubt & stored - new)
+        self._in_doubt.difference_update(stored)
+        if released:
+            get_log().info("released_in_doubt", deliveries=len(released))
+            self.dispatcher.leave_behind(released)
 
     def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
         for message, result in zip(messages, results, strict=True):

@@ -12,7 +12,8 @@ from delivery.request import Delivery
 
 class Held(msgspec.Struct, frozen=True, gc=False):
     delivery: Delivery
-    since: float  # when its lease began, by this process's own clock
+    since: float  # when its lease began, by this process's own clock; no later than Postgres thinks
+    ready_at: float  # when it was here to be called: later than that, if the database took its time
 
 
 @dataclass(slots=True)
@@ -40,10 +41,10 @@ class Line:
     def take_all(self) -> list[Held]:
         return [held for host in self.hosts() for held in self.take_host(host)]
 
-    def take_older_than(self, moment: float) -> list[Held]:
+    def take_ready_before(self, moment: float) -> list[Held]:
         taken = []
         for host, waiting in list(self._of_host.items()):
-            while waiting and waiting[0].since < moment:
+            while waiting and waiting[0].ready_at < moment:
                 taken.append(waiting.popleft())
             if not waiting:
                 del self._of_host[host]

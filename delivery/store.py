@@ -3,7 +3,7 @@
 `coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -128,18 +128,28 @@ def _delivery(row: asyncpg.Record) -> Delivery:
 
 _FIELDS = len(Delivery.__struct_fields__)
 
-# Of the oldest few again: what the claim has just taken is no longer among them.
+# Of the oldest few again: what the claim has just taken is no longer among them. And of hosts that may have some behind
+# those.
 LEFT_BEHIND = """
 select distinct host from (
     select host from deliveries
      where finished_at is null and next_attempt_at <= coalesce($1::timestamptz, now())
      order by next_attempt_at limit $2) as oldest
+union
+select known.host from unnest($3::text[]) as known(host)
+ where exists (select from deliveries d
+                where d.status in ('PENDING', 'PROCESSING') and d.host = known.host
+                  and d.next_attempt_at <= coalesce($1::timestamptz, now()))
 """
 
 
-async def hosts_left_behind(connection: Connection, look_at: int, now: datetime | None = None) -> list[str]:
-    """Whose rows are due and were not claimed, in the transaction of a claim."""
-    return [row["host"] for row in await connection.fetch(LEFT_BEHIND, now, look_at)]
+async def hosts_left_behind(
+    connection: Connection, look_at: int, known: Iterable[str], now: datetime | None = None
+) -> list[str]:
+    """Whose rows are due and were not claimed, in the transaction of a claim: hosts of the oldest rows, and known ones
+    that have any.
+    """
+    return [row["host"] for row in await connection.fetch(LEFT_BEHIND, now, look_at, list(known))]
 
 
 NEXT_DUE = """

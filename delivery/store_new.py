@@ -1,6 +1,6 @@
 """The delivery service's SQL for new deliveries: storing what an event asks for, once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -49,3 +49,18 @@ async def insert_new(
     if inserted is None:
         raise LookupError("a query without a condition gave no row")
     return Inserted(dict(zip(inserted["keys"] or (), inserted["ids"] or (), strict=True)), inserted["at"])
+
+
+RELEASE_UNCALLED = """
+update deliveries
+   set version = version + 1, next_attempt_at = clock_timestamp(), updated_at = now()
+ where idempotency_key = any($1::text[]) and replay_of is null and status = 'PROCESSING' and version = 1
+returning host
+"""
+
+
+async def release_uncalled(connection: Connection, keys: Iterable[str]) -> list[str]:
+    """After the commit: those of them that are still as they were stored, with a lease, are due at once, and anybody's.
+    Returns their hosts.
+    """
+    return [row["host"] for row in await connection.fetch(RELEASE_UNCALLED, list(keys))]

@@ -5,8 +5,10 @@ grace time is over, or at a second signal, what is left is abandoned. Work that 
 import asyncio
 import gc
 import logging
+import math
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +40,10 @@ class Stop:
         self._event = asyncio.Event()
         self._failed = asyncio.Event()
         self.failure: Exception | None = None
+        self.requested_at = math.inf  # by time.monotonic()
 
     def request(self) -> None:
+        self.requested_at = min(self.requested_at, time.monotonic())
         self._event.set()
 
     @property

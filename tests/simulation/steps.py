@@ -134,7 +134,8 @@ class Steps:
         except PASSING_TROUBLE:
             return
         self.ledger.claimed(worker, claimed, LEASE_MARGIN)
-        await _deliver(dispatcher, [Held(delivery, time.monotonic()) for delivery in claimed], announcer)
+        now = time.monotonic()
+        await _deliver(dispatcher, [Held(delivery, now, now) for delivery in claimed], announcer)
 
     def _dispatcher(self, worker: Worker, announcer: Announcer) -> "SimDispatcher":
         attempter = Attempter(

@@ -22,8 +22,8 @@ LEASE_MARGIN = 30.0
 
 
 @asynccontextmanager
-async def a_claimer(site: Site, hosts: Hosts) -> AsyncIterator[Claimer]:
-    async with open_pool(site.database_url, "claiming", 1, **PLANNER) as pool:
+async def a_claimer(site: Site, hosts: Hosts, connections: int = 1) -> AsyncIterator[Claimer]:
+    async with open_pool(site.database_url, "claiming", connections, **PLANNER) as pool:
         yield Claimer(pool, hosts, Admission(hosts), LEASE_MARGIN)
 
 

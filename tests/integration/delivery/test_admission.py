@@ -2,7 +2,10 @@
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -11,6 +14,7 @@ from aiohttp import web
 from delivery.breaker import BreakerPolicy
 from delivery.hosts import Hosts
 from delivery.store import claim_oldest
+from shared.database import Pool
 from shared.received import Received
 from tests.support.application import Application
 from tests.support.deliveries import all_end, delivery_of, ends
@@ -110,3 +114,37 @@ async def test_copies_and_batches_that_fail_keep_no_places(site: Site, database:
         await handler.store(batch)
         assert hosts.free == 8
     assert [row["status"] for row in await database.fetch(STATES)] == ["PROCESSING"] * 2
+
+
+class LosesTheAnswer:
+    """A pool whose connection is lost when Postgres has committed and before it can say so, the first time."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self.lost = 0
+
+    @asynccontextmanager
+    async def acquire(self, timeout: float) -> AsyncIterator[Any]:
+        async with self._pool.acquire(timeout=timeout) as connection:
+            yield self if not self.lost else connection
+
+    async def fetchrow(self, *arguments: Any) -> Any:
+        async with self._pool.acquire() as connection:
+            await connection.fetchrow(*arguments)
+        self.lost += 1
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+
+async def test_what_was_stored_although_the_answer_was_lost_is_due_at_once(site: Site, database: Any) -> None:
+    """Its lease is ours, and nobody was told to call: it must not wait until the lease is over."""
+    hosts = Hosts(max_in_flight=10, max_per_host=10, policy=BreakerPolicy())
+    batch = [received(tag, a_due(name, "http://127.0.0.1:1/")) for tag, name in enumerate(("tea", "milk"), 1)]
+    async with a_claimer(site, hosts, connections=2) as claimer:
+        handler = replace(a_handler(a_dispatcher(claimer)), pool=cast("Pool", LosesTheAnswer(claimer.pool)))
+        with pytest.raises(asyncpg.ConnectionDoesNotExistError):
+            await handler.store(batch)
+        assert await claimer.claim_once() == [], "they are leased"
+        await handler.store(batch)
+        assert sorted(delivery.job_id for delivery in await claimer.claim_once()) == ["milk", "tea"]
+        await handler.store(batch)
+        assert await claimer.claim_once() == [], "and nobody else's lease is touched"

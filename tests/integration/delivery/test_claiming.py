@@ -15,6 +15,7 @@ from delivery.request import Delivery
 from delivery.store import (
     CLAIM_OLDEST,
     CLAIM_ROUND,
+    LEFT_BEHIND,
     PLANNER,
     Room,
     claim_oldest,
@@ -141,6 +142,7 @@ async def test_a_claim_costs_the_same_whatever_one_host_has_waiting(database: An
         return {
             "oldest": await buffers(database, CLAIM_OLDEST, *bounds, 100),
             "round": await buffers(database, CLAIM_ROUND, *bounds, ""),
+            "left behind": await buffers(database, LEFT_BEHIND, None, 100, ["dead:80", "h1:80", "unknown:80"]),
         }
 
     async def refill() -> None:

@@ -2,16 +2,21 @@
 
 import asyncio
 import time
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from delivery.breaker import BreakerPolicy
+from delivery.claiming import LOOK_AT
 from delivery.dispatching import LONGEST_WAIT
 from delivery.hosts import Hosts
+from delivery.line import Held
+from delivery.recorded import Recorded
+from tests.support.builders import a_delivery
 from tests.support.deliveries import ends, insert_rows
-from tests.support.dispatching import a_claimer
+from tests.support.dispatching import a_claimer, a_dispatcher
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
@@ -89,3 +94,64 @@ async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, da
                 "select sum(version - 1) from deliveries where retry_count = 0 and finished_at is null"
             )
     assert changes < 1000, "its rows were claimed, given back, and left alone"
+
+
+async def test_new_rows_do_not_overtake_old_ones_behind_the_long_queue_of_a_dead_host(
+    site: Site, database: Any
+) -> None:
+    """More rows of a dead host than a claim looks at, then those of one that has room for four at a time."""
+    await insert_rows(database, "dead:80", LOOK_AT + 100, due_in=-100)
+    await insert_rows(database, "alive:80", 10, due_in=-50)
+    hosts = Hosts(max_in_flight=20, max_per_host=4, policy=BreakerPolicy(failures=1))
+    hosts.report("dead:80", well=False, seconds=1.0, now=time.monotonic())
+    async with a_claimer(site, hosts) as claimer:
+        for left in (6, 2, 0):
+            claimed = await claimer.claim_once()
+            for delivery in claimed:
+                hosts.start(delivery.host)
+                hosts.hang_up(delivery.host)
+                hosts.write_off()
+            assert claimer.admission.reserve(["alive:80"], 0.0) == [left == 0], f"{left} are still in the table"
+
+
+async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(site: Site, database: Any) -> None:
+    """Not when somebody looks for other reasons: here nobody would for an hour."""
+    hosts = Hosts(max_in_flight=2, max_per_host=2, policy=BreakerPolicy())
+    calls = CallsByHand()
+    async with a_claimer(site, hosts) as claimer:
+        dispatcher = a_dispatcher(claimer, attempter=calls, recorder=calls)
+        async with asyncio.TaskGroup() as tasks:
+            dispatcher._call_tasks = tasks
+            for number, host in enumerate(("a:80", "a:80", "b:80", "c:80")):
+                hosts.take(host)
+                dispatcher._line.put(Held(a_delivery(id=number, host=host), time.monotonic(), time.monotonic()))
+            dispatcher._start_what_may()
+            for host in ("a:80", "b:80", "c:80"):
+
+                async def under_way(host: str = host) -> bool:
+                    return host in calls.under_way
+
+                await eventually(under_way)
+                calls.end(host)
+            calls.end("a:80")
+    given_back = [(result.attempt, result.pause) for result in calls.recorded]
+    assert given_back == [(None, timedelta(0))] * 4, "due at once for somebody else, not when their leases are over"
+
+
+class CallsByHand:
+    """An attempter whose calls end when they are told to, too late for their leases; and a recorder."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[str, list[asyncio.Event]] = {}
+        self.recorded: list[Recorded] = []
+
+    async def attempt(self, held: Held) -> None:
+        ended = asyncio.Event()
+        self.under_way.setdefault(held.delivery.host, []).append(ended)
+        await ended.wait()
+
+    def end(self, host: str) -> None:
+        self.under_way[host].pop().set()
+
+    def submit(self, result: Recorded) -> None:
+        self.recorded.append(result)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from delivery.admission import Admission
+from delivery.admission import MOST_BEHIND, Admission
 from delivery.breaker import BreakerPolicy
 from delivery.hosts import Hosts
 
@@ -68,11 +68,47 @@ def test_room_is_waited_for_only_at_a_host_that_will_have_it_in_a_moment() -> No
     hosts = admission.hosts
     call(hosts, A, seconds=0.01)
     call(hosts, B, seconds=1.0)
-    assert not admission.has_room_soon(Counter({A: 5, B: 5, C: 5}), 0.0), "it has room now"
+    assert not admission.worth_waiting_for(Counter({A: 5, B: 1, C: 1}), 0.0), "it has room now"
     admission.reserve([A] * 20, 0.0)
     admission.reserve([B, B, C, C], 0.0)
-    assert admission.has_room_soon(Counter({A: 5}), 0.0)
-    assert not admission.has_room_soon(Counter({A: 50}), 0.0), "so many take longer"
-    assert not admission.has_room_soon(Counter({B: 5, C: 5}), 0.0), "slow, or unknown"
+    assert admission.worth_waiting_for(Counter({A: 5}), 0.0) == {A}
+    assert not admission.worth_waiting_for(Counter({A: 50}), 0.0), "so many take longer"
+    assert not admission.worth_waiting_for(Counter({B: 5, C: 5}), 0.0), "slow, or unknown"
     hosts.report(A, well=False, seconds=0.01, now=0.0)
-    assert not admission.has_room_soon(Counter({A: 5}), 0.0), "failing"
+    assert not admission.worth_waiting_for(Counter({A: 5}), 0.0), "failing"
+
+
+def overbooked(host: str) -> Admission:
+    """Quick, and it has as many rows waiting as it may."""
+    admission = an_admission(max_in_flight=4, max_per_host=2)
+    call(admission.hosts, host, seconds=0.01)
+    admission.reserve([host] * 20, 0.0)
+    return admission
+
+
+def test_a_few_rows_of_a_host_without_room_do_not_hold_up_those_of_others() -> None:
+    admission = overbooked(A)
+    assert admission.worth_waiting_for(Counter({A: 3, C: 2}), 0.0) == {A}
+    assert not admission.worth_waiting_for(Counter({A: 3, C: 3}), 0.0)
+
+
+def test_a_host_that_was_waited_for_in_vain_is_not_waited_for_again_until_its_rows_are_gone() -> None:
+    admission = overbooked(A)
+    admission.leave_behind([A])
+    admission.give_up_on({A})
+    assert not admission.worth_waiting_for(Counter({A: 5}), 0.0)
+    admission.begin_look()
+    admission.end_look(behind=[A])
+    assert not admission.worth_waiting_for(Counter({A: 5}), 0.0)
+    admission.begin_look()
+    admission.end_look(behind=[])
+    assert admission.worth_waiting_for(Counter({A: 5}), 0.0) == {A}
+
+
+def test_only_so_many_hosts_are_remembered_to_have_rows_in_the_table() -> None:
+    admission = an_admission()
+    admission.leave_behind(f"{number}:80" for number in range(2 * MOST_BEHIND))
+    assert len(admission.behind) == MOST_BEHIND
+    admission.begin_look()
+    admission.end_look(f"{number}:80" for number in range(2 * MOST_BEHIND))
+    assert len(admission.behind) == MOST_BEHIND

@@ -108,8 +108,12 @@ def test_a_host_whose_rows_have_waited_for_long_is_slow_though_no_call_has_ended
     hosts = some_hosts()
     busy_and_quick(hosts, waiting=0, calling=4)
     assert hosts.room_of("a:80", 0.0) > 4
-    hosts.notice_slowness("a:80", 2.0)
-    assert hosts.room_of("a:80", 0.0) == 1
+    hosts.notice_slowness("a:80")
+    assert hosts.room_of("a:80", 0.0) == 0
+    for _ in range(4):
+        hosts.hang_up("a:80")
+    called(hosts, 20, seconds=0.005)
+    assert hosts.room_of("a:80", 0.0) > 4, "it is quick again"
 
 
 def test_a_host_that_is_slow_unknown_or_failing_has_none_waiting() -> None:
