@@ -93,9 +93,16 @@ def announcement_of(result: Recorded) -> Announcement:
     )
 
 
+class Promise(NamedTuple):
+    """That what is recorded now is announced from memory within so many seconds: for as long its row is left alone."""
+
+    made_at: float  # by time.monotonic(), and before Postgres begins to record
+    within: float
+
+
 class _Batch(NamedTuple):
     ended: list[Announcement]
-    since: float
+    promised_at: float
 
 
 @dataclass(slots=True)
@@ -113,18 +120,18 @@ class Announcer:
     _bell: Bell = field(default_factory=Bell)
     _look_again_at: float = 0.0
 
-    @property
-    def promised_within(self) -> float:
-        return LONGEST_IN_MEMORY + self.publish_timeout + TIME_TO_FORGET
+    def promise(self) -> Promise:
+        """To whoever is about to record ends. With none to spare, their rows are due, and anybody's, at once."""
+        in_memory = sum(len(batch.ended) for batch in self._fresh)
+        longest = LONGEST_IN_MEMORY + self.publish_timeout + TIME_TO_FORGET
+        return Promise(time.monotonic(), longest if in_memory < MOST_IN_MEMORY else 0.0)
 
-    def announce(self, results: Sequence[Recorded], since: float) -> None:
-        """Those of them that ended, soon. `since`, by time.monotonic(), is no later than what was promised counts from:
-        the moment at which Postgres began to record them.
-        """
+    def announce(self, results: Sequence[Recorded], promise: Promise) -> None:
+        """Those of them that ended, soon."""
         ended = [announcement_of(result) for result in results if result.status in ENDED]
-        if ended and sum(len(batch.ended) for batch in self._fresh) < MOST_IN_MEMORY:
-            self._fresh.append(_Batch(ended, since))
-            self._bell.ring()
+        if ended and promise.within:
+            self._fresh.append(_Batch(ended, promise.made_at))
+        self._bell.ring()
 
     async def run(self, stop: Stop) -> None:
         """Until the stop comes, and once more after it: for what ended last."""
@@ -165,7 +172,7 @@ class Announcer:
         ended: list[Announcement] = []
         while self._fresh and len(ended) < BATCH:
             batch = self._fresh.popleft()
-            if time.monotonic() - batch.since < LONGEST_IN_MEMORY:
+            if time.monotonic() - batch.promised_at < LONGEST_IN_MEMORY:
                 ended += batch.ended
         if not ended:
             return False

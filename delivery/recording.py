@@ -5,11 +5,10 @@ database that is down.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from delivery.announcing import Announcer
+from delivery.announcing import Announcer, Promise
 from delivery.lateness import log_if_late
 from delivery.metrics import Metrics
 from delivery.recorded import Recorded
@@ -70,10 +69,15 @@ class Recorder:
             on_written(batch)
 
     async def _write(self, results: Sequence[Recorded]) -> None:
-        began = time.monotonic()
-        written = await together_or_one_by_one(results, self._write_together, _refused, self.metrics.split_batches.inc)
+        promise = self.announcer.promise()
+        written = await together_or_one_by_one(
+            results,
+            lambda some: self._write_together(some, promise),
+            _refused,
+            self.metrics.split_batches.inc,
+        )
         reached(Point.DELIVERY_RECORDED)
-        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept], since=began)
+        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept], promise)
         in_detail = get_log().is_enabled_for(logging.DEBUG)
         for result, kept in zip(results, written, strict=True):
             try:
@@ -81,9 +85,9 @@ class Recorder:
             except Exception as error:  # noqa: BLE001 - it is written; what is said about it must not undo that
                 get_log().error("observing_failed", error_type=type(error).__name__)
 
-    async def _write_together(self, results: Sequence[Recorded]) -> list[bool]:
+    async def _write_together(self, results: Sequence[Recorded], promise: Promise) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            held = await record(connection, results, self.announcer.promised_within)
+            held = await record(connection, results, promise.within)
         return [(result.delivery.id, result.delivery.version) in held for result in results]
 
     def _observe(self, result: Recorded, *, kept: bool, in_detail: bool) -> None:

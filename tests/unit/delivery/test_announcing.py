@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from delivery.announcing import Announcer
+from delivery.announcing import MOST_IN_MEMORY, Announcer
 from delivery.metrics import Metrics
 from delivery.outcomes import Answered, Delivered
 from delivery.recorded import recorded
@@ -38,7 +38,7 @@ class CountingAnnouncer(Announcer):
         await asyncio.sleep(0)
         self.table_turns += 1
         if self.table_turns == 1:
-            self.announce([DELIVERED], since=0.0)
+            self.announce([DELIVERED], self.promise())
         if self.fresh_turns >= ENOUGH:
             self.enough.set()
         return not self.enough.is_set(), False
@@ -46,7 +46,7 @@ class CountingAnnouncer(Announcer):
 
 async def test_neither_waits_for_the_end_of_the_other() -> None:
     announcer = CountingAnnouncer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0)
-    announcer.announce([DELIVERED], since=0.0)
+    announcer.announce([DELIVERED], announcer.promise())
     stop = Stop()
     running = asyncio.create_task(announcer.run(stop))
     try:
@@ -56,3 +56,11 @@ async def test_neither_waits_for_the_end_of_the_other() -> None:
         await asyncio.wait({running}, timeout=1)
         running.cancel()
     assert min(announcer.fresh_turns, announcer.table_turns) >= ENOUGH
+
+
+async def test_what_is_too_much_for_the_memory_is_promised_to_nobody() -> None:
+    """Its row is due at once, then, instead of when the promise is broken."""
+    announcer = Announcer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0)
+    assert announcer.promise().within > 0
+    announcer.announce([DELIVERED] * MOST_IN_MEMORY, announcer.promise())
+    assert announcer.promise().within == 0
