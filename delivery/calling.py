@@ -12,7 +12,7 @@ from delivery.addresses import AddressRules, ForbiddenAddress
 from delivery.connections import Connections
 from delivery.outcomes import CallError, CallResult, Unanswered
 from delivery.request import Request, wire_format
-from delivery.resolving import GuardedResolver, Lookup, LookupFailed, system_lookup
+from delivery.resolving import GuardedResolver, Lookup, LookupFailed, NoLookupToSpare, system_lookup
 from shared.logs import get_log
 
 NO_CONNECTION = Unanswered(CallError.CONNECTION_LOST)
@@ -58,6 +58,7 @@ class Caller:
 _NAMES: tuple[tuple[type[BaseException], CallError], ...] = (
     (ForbiddenAddress, CallError.FORBIDDEN_ADDRESS),
     (LookupFailed, CallError.DNS),
+    (NoLookupToSpare, CallError.TOO_MANY_LOOKUPS),
     (TimeoutError, CallError.TIMEOUT),
     (ssl.SSLError, CallError.TLS),
     (ssl.CertificateError, CallError.TLS),

@@ -51,7 +51,9 @@ class Connections:
         return None
 
     async def open(self, target: Target) -> HttpConnection:
-        """LookupFailed, ForbiddenAddress, TimeoutError, SSLError or another OSError if there is none to be had."""
+        """LookupFailed, NoLookupToSpare, ForbiddenAddress, TimeoutError, SSLError or another OSError if there is none
+        to be had.
+        """
         infos = await self._addresses(target)
         async with asyncio.timeout(self.connect_timeout):
             connected = await start_connection(

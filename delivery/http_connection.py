@@ -20,8 +20,8 @@ HEAD_CAP = 64 * 1024
 SWITCHING_PROTOCOLS = 101
 
 
-class UnaskedAnswer(Exception):
-    """Stops the parser."""
+class NoAnswer(Exception):
+    """What comes is none, or none that anybody asked for: stops the parser."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -31,11 +31,7 @@ class HttpConnection(asyncio.Protocol):
         self._on_idle = on_idle
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
-        # As other clients do: what a 200 has in its other headers does not make it a failure.
-        self._parser.set_dangerous_leniencies(
-            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-        )
+        self._parser = self._new_parser()
         self._result: asyncio.Future[CallResult] | None = None  # None: nobody waits for an answer
         self._deadline = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -45,7 +41,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = b""
         self._size = 0
         self._complete = False
-        self._lasts = False
+        self._lasts = True
         self.idle_since = 0.0
 
     @property
@@ -110,7 +106,10 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._status = SWITCHING_PROTOCOLS
             self._end_with(CallError.PROTOCOL)
+        except httptools.HttpParserInvalidStatusError:  # 200x: by then the parser has read a 200
+            self._end_with(CallError.PROTOCOL)
         except httptools.HttpParserError:
+            self._take_status_of_broken_head()
             self._end_with(CallError.PROTOCOL)
         else:
             self._look_at_what_came()
@@ -123,9 +122,22 @@ class HttpConnection(asyncio.Protocol):
 
     # What the parser finds.
 
+    def _new_parser(self) -> httptools.HttpResponseParser:
+        parser = httptools.HttpResponseParser(self)
+        # As other clients do: what a 200 has in its other headers does not make it a failure, nor does an interim
+        # answer that says that the connection will be closed.
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+            lenient_keep_alive=True,
+        )
+        return parser
+
     def on_message_begin(self) -> None:
-        if self._complete:  # an answer that nobody asked for, on the heels of the one that somebody did
-            raise UnaskedAnswer
+        if self._complete:  # on the heels of the one that somebody asked for
+            raise NoAnswer
+        self._retry_after = None  # that of an interim answer is not the answer's
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"retry-after":
@@ -133,6 +145,8 @@ class HttpConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
+        if status < 100:
+            raise NoAnswer
         # The others of this kind say that the answer is still to come.
         self._status = status if status >= 200 or status == SWITCHING_PROTOCOLS else None
 
@@ -142,15 +156,19 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._complete = self._status is not None
-        self._lasts = self._parser.should_keep_alive()  # the parser knows it now, and no longer afterwards
+        # The parser knows it now, and no longer afterwards. An interim answer has its say, too.
+        self._lasts = self._lasts and self._parser.should_keep_alive()
 
     # What comes of it.
 
     def _begin_answer(self) -> None:
+        if self._complete:
+            self._parser = self._new_parser()  # one that was used would have the status of the answer before
         self._status = self._retry_after = None
         self._body = b""
         self._size = 0
         self._complete = False
+        self._lasts = True
 
     def _look_at_what_came(self) -> None:
         if self._complete:
@@ -165,6 +183,12 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
         elif self._size > HEAD_CAP:  # a head without end, or trailers
             self._end_with(CallError.PROTOCOL)
+
+    def _take_status_of_broken_head(self) -> None:
+        """The receiver has spoken, though it gave two lengths, say: it did its work, and is not to be called again."""
+        status = self._parser.get_status_code()
+        if self._status is None and status >= 200:
+            self._status = status
 
     def _all_is_sent(self) -> bool:
         """If not, it was answered before it was read: the rest would be taken for the next request."""

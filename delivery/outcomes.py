@@ -3,6 +3,7 @@
 2xx                                               Delivered
 408, 425, 429, 5xx, no answer at all              Retry, until the retries are used up
 a secret that is not known here                   Retry, with long pauses: an operator may add it
+no name lookup to spare                           Postpone: it was not tried
 3xx, other 4xx, addresses and ports we may not    GiveUp
 call, URLs that cannot be called
 """
@@ -17,6 +18,7 @@ import msgspec
 
 RETRIED_STATUSES = frozenset({408, 425, 429})
 SECRET_PAUSE = timedelta(minutes=5)
+LOOKUP_PAUSE = timedelta(seconds=5)
 
 
 class CallError(StrEnum):
@@ -30,6 +32,7 @@ class CallError(StrEnum):
     PROTOCOL = "protocol"  # an answer that is not HTTP
     UNEXPECTED = "unexpected"
     SECRET_MISSING = "secret_missing"  # noqa: S105 - the name of an error
+    TOO_MANY_LOOKUPS = "too_many_lookups"  # those of other names hang
     FORBIDDEN_ADDRESS = "forbidden_address"
     FORBIDDEN_PORT = "forbidden_port"
     INVALID_URL = "invalid_url"
@@ -37,7 +40,7 @@ class CallError(StrEnum):
 
 HOPELESS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, CallError.INVALID_URL})
 # These never reached the receiver, and say nothing about it.
-OUR_OWN = HOPELESS | {CallError.SECRET_MISSING, CallError.UNEXPECTED}
+OUR_OWN = HOPELESS | {CallError.SECRET_MISSING, CallError.TOO_MANY_LOOKUPS, CallError.UNEXPECTED}
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
@@ -62,11 +65,17 @@ class Retry(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class Postpone(msgspec.Struct, frozen=True, gc=False):
+    """It waits for its turn, as behind an open breaker: nobody was called, and no attempt is spent."""
+
+    after: timedelta
+
+
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Outcome = Delivered | Retry | GiveUp
+Outcome = Delivered | Retry | Postpone | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +96,30 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
 def decide(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
     match result:
-        case Answered(status=status) if 200 <= status < 300:
-            return Delivered()
-        case Answered(status=status) if status in RETRIED_STATUSES or status >= 500:
-            asked_for = requested_pause(result.retry_after, attempt.now)
-            return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), attempt, policy)
-        case Answered(status=status):
-            return GiveUp("http_410_gone" if status == 410 else f"http_{status}")
-        case Unanswered(error=error) if error in HOPELESS:
-            return GiveUp(error)
-        case Unanswered(error=CallError.SECRET_MISSING):
-            return _again(CallError.SECRET_MISSING, SECRET_PAUSE, attempt, policy)
+        case Answered():
+            return _after_answer(result, attempt, policy)
         case Unanswered(error=error):
-            return _again(error, timedelta(0), attempt, policy)
+            return _after_error(error, attempt, policy)
         case _:
             assert_never(result)
+
+
+def _after_answer(answer: Answered, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+    status = answer.status
+    if 200 <= status < 300:
+        return Delivered()
+    if status in RETRIED_STATUSES or status >= 500:
+        asked_for = requested_pause(answer.retry_after, attempt.now)
+        return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), attempt, policy)
+    return GiveUp("http_410_gone" if status == 410 else f"http_{status}")
+
+
+def _after_error(error: CallError, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+    if error in HOPELESS:
+        return GiveUp(error)
+    if error is CallError.TOO_MANY_LOOKUPS:
+        return Postpone(LOOKUP_PAUSE * (1 + attempt.chance))  # those that came together do not come back together
+    return _again(error, SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), attempt, policy)
 
 
 def _again(reason: str, at_least: timedelta, attempt: Attempt, policy: RetryPolicy) -> Outcome:

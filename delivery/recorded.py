@@ -5,7 +5,7 @@ from typing import assert_never
 
 import msgspec
 
-from delivery.outcomes import Answered, CallResult, Delivered, GiveUp, Outcome, Retry, Unanswered
+from delivery.outcomes import Answered, CallResult, Delivered, GiveUp, Outcome, Postpone, Retry, Unanswered
 from delivery.request import Delivery
 from delivery.states import DeliveryStatus, checked_move
 
@@ -37,6 +37,8 @@ def recorded(
             status, retry_count, pause, reason = DeliveryStatus.COMPLETED, delivery.retry_count, None, None
         case Retry(after=after, reason=why):
             status, retry_count, pause, reason = DeliveryStatus.PROCESSING, delivery.retry_count + 1, after, why
+        case Postpone(after=after):
+            return given_back(delivery, after)
         case GiveUp(reason=why):
             status, retry_count, pause, reason = DeliveryStatus.FAILED, delivery.retry_count, None, why
         case _:
@@ -44,10 +46,10 @@ def recorded(
     return Recorded(delivery, checked_move(DeliveryStatus.PROCESSING, status), retry_count, pause, reason, attempt)
 
 
-def given_back(delivery: Delivery) -> Recorded:
-    """There was no call, or it was abandoned: due again at once, for somebody else, and no attempt is spent."""
+def given_back(delivery: Delivery, pause: timedelta = timedelta(0)) -> Recorded:
+    """There was no call, or it was abandoned: due again, for somebody else, and no attempt is spent."""
     status = checked_move(DeliveryStatus.PROCESSING, DeliveryStatus.PROCESSING)
-    return Recorded(delivery, status, delivery.retry_count, timedelta(0), None, None)
+    return Recorded(delivery, status, delivery.retry_count, pause, None, None)
 
 
 def _attempt_row(result: CallResult, started_at: datetime, duration: timedelta) -> AttemptRow:

@@ -51,12 +51,17 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
 
 class Target(NamedTuple):
-    """Where a call goes: this reading of its URL is what is checked, and what is called; no other matters."""
+    """Where a call goes: this reading of its URL is what is checked, and what is called; no other matters.
+
+    Path and query are as they were scheduled, escape for escape: some are signed. As with other clients, dot segments
+    are resolved (`/a/../b` is `/b`, while `%2e%2e` is a name like any other), what no URL may hold is escaped (quotes,
+    say), and a fragment is not sent.
+    """
 
     scheme: str
     host: str  # in lower case, and in ASCII
     port: int
-    head: bytes  # the request's first lines, path and query as they were scheduled, escape for escape: some are signed
+    head: bytes  # the request's first lines
 
     @property
     def origin(self) -> tuple[str, str, int]:

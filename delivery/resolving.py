@@ -13,8 +13,10 @@ from typing import Any
 
 from delivery.addresses import AddressRules
 
-# A lookup that hangs keeps its thread until the system gives up on it; this is how many may do so at once.
+# A lookup that hangs keeps its thread until the system gives up on it; this is how many there may be at once.
 MAX_LOOKUPS = 512
+# Names below one domain tend to hang together: the others are to find a lookup to spare.
+MOST_HANGING_OF_ONE_DOMAIN = 64
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Lookup = Callable[[str, int], list[AddressInfo]]
@@ -22,6 +24,10 @@ Lookup = Callable[[str, int], list[AddressInfo]]
 
 class LookupFailed(OSError):
     """No address to be had for the name."""
+
+
+class NoLookupToSpare(Exception):
+    """Too many hang: nobody has asked about the name, and nothing is known about it."""
 
 
 def system_lookup(host: str, port: int) -> list[AddressInfo]:
@@ -34,23 +40,32 @@ class _LookedUp:
     error: OSError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    domain: str
+    since: float
+    end: asyncio.Future[_LookedUp]
+
+
 class GuardedResolver:
     """Each lookup has a thread of its own, so that one which hangs is in nobody's way, and a deadline; calls to one
-    host share a lookup.
+    host share a lookup, whatever their ports.
     """
 
     def __init__(self, rules: AddressRules, deadline: float, lookup: Lookup = system_lookup) -> None:
         self._rules = rules
         self._deadline = deadline
         self._lookup = lookup
-        self._under_way: dict[tuple[str, int], asyncio.Future[_LookedUp]] = {}
+        self._under_way: dict[str, _UnderWay] = {}
 
     async def resolve(self, host: str, port: int) -> list[AddressInfo]:
-        """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed."""
-        future = self._under_way.get((host, port)) or self._start(host, port)
+        """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed, NoLookupToSpare if
+        nobody was asked.
+        """
+        under_way = self._under_way.get(host) or self._start(host, port)
         try:
             async with asyncio.timeout(self._deadline):
-                looked_up = await asyncio.shield(future)
+                looked_up = await asyncio.shield(under_way.end)
         except TimeoutError:
             raise LookupFailed(None, f"the lookup of {host} took longer than {self._deadline} s") from None
         if looked_up.error is not None:
@@ -59,19 +74,19 @@ class GuardedResolver:
             raise LookupFailed(None, f"{host} has no address")
         for info in looked_up.infos:
             self._rules.check_address(str(info[4][0]))
-        return looked_up.infos
+        return [_at_port(port, info) for info in looked_up.infos]
 
-    def _start(self, host: str, port: int) -> asyncio.Future[_LookedUp]:
-        if len(self._under_way) >= MAX_LOOKUPS:
-            raise LookupFailed(None, "too many name lookups are hanging")
+    def _start(self, host: str, port: int) -> _UnderWay:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[_LookedUp] = loop.create_future()
-        self._under_way[host, port] = future
+        under_way = _UnderWay(domain_of(host), loop.time(), loop.create_future())
+        if not self._has_room_for(under_way):
+            raise NoLookupToSpare
+        self._under_way[host] = under_way
 
         def finish(looked_up: _LookedUp) -> None:
-            del self._under_way[host, port]
-            if not future.done():
-                future.set_result(looked_up)
+            del self._under_way[host]
+            if not under_way.end.done():
+                under_way.end.set_result(looked_up)
 
         def look_up() -> None:
             try:
@@ -86,10 +101,26 @@ class GuardedResolver:
         # A daemon: a lookup that hangs must not hold up the end of the process.
         try:
             threading.Thread(target=look_up, daemon=True, name="name lookup").start()
-        except RuntimeError as error:  # no more threads to be had
-            del self._under_way[host, port]
-            raise LookupFailed(None, str(error)) from None
-        return future
+        except RuntimeError:  # no more threads to be had
+            del self._under_way[host]
+            raise NoLookupToSpare from None
+        return under_way
+
+    def _has_room_for(self, new: _UnderWay) -> bool:
+        """Those that are late hang. Many at once that are not are no reason to refuse one."""
+        late = [other for other in self._under_way.values() if new.since - other.since > self._deadline]
+        of_its_domain = sum(other.domain == new.domain for other in late)
+        return len(self._under_way) < MAX_LOOKUPS and of_its_domain < MOST_HANGING_OF_ONE_DOMAIN
+
+
+def domain_of(host: str) -> str:
+    """Its last two labels. Below `co.uk` that is more than one owner's, who share a bound then, and not a fate."""
+    return ".".join(host.split(".")[-2:])
+
+
+def _at_port(port: int, info: AddressInfo) -> AddressInfo:
+    family, kind, proto, name, (address, _, *rest) = info
+    return (family, kind, proto, name, (address, port, *rest))
 
 
 def guarded_socket(rules: AddressRules) -> Callable[[AddressInfo], socket.socket]:

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from delivery.outcomes import Answered, Delivered, GiveUp, Retry
+from delivery.outcomes import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
 from delivery.recorded import given_back, recorded
 from delivery.request import Delivery
 from delivery.store import (
@@ -208,6 +208,18 @@ async def test_a_delivery_that_is_given_back_is_due_at_once_and_spends_no_attemp
     await record(database, [given_back(first)], 0)
     [second] = await claim(database)
     assert (second.retry_count, second.version) == (0, first.version + 2)
+    assert await database.fetchval("select count(*) from delivery_attempts") == 0
+
+
+async def test_a_delivery_that_is_postponed_is_due_later_and_spends_no_attempt(database: Any) -> None:
+    await insert_rows(database, "a:80", 1)
+    [mine] = await claim(database)
+    result, pause = Unanswered(CallError.TOO_MANY_LOOKUPS), timedelta(seconds=7)
+    postponed = recorded(mine, result, Postpone(pause), mine.claimed_at, timedelta(0))
+    assert await record(database, [postponed], 0) == {(mine.id, mine.version)}
+    row = await database.fetchrow("select retry_count, next_attempt_at - clock_timestamp() as wait from deliveries")
+    assert row["retry_count"] == 0
+    assert timedelta(0) < row["wait"] <= pause
     assert await database.fetchval("select count(*) from delivery_attempts") == 0
 
 

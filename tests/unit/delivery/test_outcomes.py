@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.outcomes import (
+    LOOKUP_PAUSE,
     SECRET_PAUSE,
     Answered,
     Attempt,
@@ -14,6 +15,7 @@ from delivery.outcomes import (
     CallResult,
     Delivered,
     GiveUp,
+    Postpone,
     Retry,
     RetryPolicy,
     Unanswered,
@@ -66,6 +68,12 @@ def test_what_can_never_be_called_fails_at_once(error: str) -> None:
 def test_a_missing_secret_is_waited_for() -> None:
     outcome = decide(Unanswered(CallError.SECRET_MISSING), attempt(), POLICY)
     assert outcome == Retry(SECRET_PAUSE, "secret_missing")
+
+
+@pytest.mark.parametrize("retry_count", [0, 3])
+def test_what_was_not_tried_for_want_of_a_lookup_waits_even_if_its_retries_are_used_up(retry_count: int) -> None:
+    outcome = decide(Unanswered(CallError.TOO_MANY_LOOKUPS), attempt(retry_count, chance=0.5), POLICY)
+    assert outcome == Postpone(LOOKUP_PAUSE * 1.5)
 
 
 def test_a_delivery_without_retries_has_one_attempt() -> None:
@@ -131,6 +139,7 @@ def test_retry_after_is_honoured_within_its_cap() -> None:
         (Unanswered(CallError.DNS), False),
         (Unanswered(CallError.FORBIDDEN_ADDRESS), None),
         (Unanswered(CallError.SECRET_MISSING), None),
+        (Unanswered(CallError.TOO_MANY_LOOKUPS), None),
     ],
 )
 def test_what_an_attempt_says_about_its_host(result: CallResult, well: bool | None) -> None:

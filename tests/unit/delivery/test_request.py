@@ -99,6 +99,27 @@ def test_the_host_is_what_limits_go_by(url: str, host: str) -> None:
     assert host_of(url.upper()) == host
 
 
+@pytest.mark.parametrize(
+    ("scheduled", "sent"),
+    [
+        ("/a//b;c/%2F%41%7e?x=%2e&y=/../z&sig=ab%2B%3D", "/a//b;c/%2F%41%7e?x=%2e&y=/../z&sig=ab%2B%3D"),
+        ("/a/%2e%2e/b", "/a/%2e%2e/b"),
+        ("/%zz%", "/%zz%"),
+        ("/a/../b/./c", "/b/c"),
+        ("/../../a", "/a"),
+        ('/a"{b}', "/a%22%7Bb%7D"),
+        ("/a?x=1#part", "/a?x=1"),
+        ("?x=1", "/?x=1"),
+        ("", "/"),
+    ],
+)
+def test_path_and_query_go_out_as_scheduled_but_for_dot_segments_and_what_no_url_may_hold(
+    scheduled: str, sent: str
+) -> None:
+    wire = wire_format(prepared(replace(A_DELIVERY, url=f"https://example.com{scheduled}")))
+    assert wire.startswith(f"POST {sent} HTTP/1.1\r\n".encode())
+
+
 @pytest.mark.parametrize("url", ["http://", "mailto:a@b", "http://:80/", "http://a:99999999/"])
 def test_a_url_without_a_host_has_none(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - some messages are httpx's own
