@@ -69,6 +69,7 @@ class Postpone(msgspec.Struct, frozen=True, gc=False):
     """It waits for its turn, as behind an open breaker: nobody was called, and no attempt is spent."""
 
     after: timedelta
+    reason: str
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
@@ -118,7 +119,9 @@ def _after_error(error: CallError, attempt: Attempt, policy: RetryPolicy) -> Out
     if error in HOPELESS:
         return GiveUp(error)
     if error is CallError.TOO_MANY_LOOKUPS:
-        return Postpone(LOOKUP_PAUSE * (1 + attempt.chance))  # those that came together do not come back together
+        return Postpone(
+            LOOKUP_PAUSE * (1 + attempt.chance), error
+        )  # those that came together do not come back together
     return _again(error, SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), attempt, policy)
 
 

@@ -37,8 +37,8 @@ def recorded(
             status, retry_count, pause, reason = DeliveryStatus.COMPLETED, delivery.retry_count, None, None
         case Retry(after=after, reason=why):
             status, retry_count, pause, reason = DeliveryStatus.PROCESSING, delivery.retry_count + 1, after, why
-        case Postpone(after=after):
-            return given_back(delivery, after)
+        case Postpone(after=after, reason=why):
+            return given_back(delivery, after, why)
         case GiveUp(reason=why):
             status, retry_count, pause, reason = DeliveryStatus.FAILED, delivery.retry_count, None, why
         case _:
@@ -46,10 +46,10 @@ def recorded(
     return Recorded(delivery, checked_move(DeliveryStatus.PROCESSING, status), retry_count, pause, reason, attempt)
 
 
-def given_back(delivery: Delivery, pause: timedelta = timedelta(0)) -> Recorded:
+def given_back(delivery: Delivery, pause: timedelta = timedelta(0), reason: str | None = None) -> Recorded:
     """There was no call, or it was abandoned: due again, for somebody else, and no attempt is spent."""
     status = checked_move(DeliveryStatus.PROCESSING, DeliveryStatus.PROCESSING)
-    return Recorded(delivery, status, delivery.retry_count, pause, None, None)
+    return Recorded(delivery, status, delivery.retry_count, pause, reason, None)
 
 
 def _attempt_row(result: CallResult, started_at: datetime, duration: timedelta) -> AttemptRow:

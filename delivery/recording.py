@@ -99,7 +99,7 @@ class Recorder:
             return
         if attempt is None:
             self.metrics.given_back.inc()
-            _log_about(result).info("given_back")
+            _log_about(result).info("given_back", reason=result.reason)
             return
         if delivery.retry_count == 0:
             self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())

@@ -215,7 +215,7 @@ async def test_a_delivery_that_is_postponed_is_due_later_and_spends_no_attempt(d
     await insert_rows(database, "a:80", 1)
     [mine] = await claim(database)
     result, pause = Unanswered(CallError.TOO_MANY_LOOKUPS), timedelta(seconds=7)
-    postponed = recorded(mine, result, Postpone(pause), mine.claimed_at, timedelta(0))
+    postponed = recorded(mine, result, Postpone(pause, "too_many_lookups"), mine.claimed_at, timedelta(0))
     assert await record(database, [postponed], 0) == {(mine.id, mine.version)}
     row = await database.fetchrow("select retry_count, next_attempt_at - clock_timestamp() as wait from deliveries")
     assert row["retry_count"] == 0

@@ -73,7 +73,7 @@ def test_a_missing_secret_is_waited_for() -> None:
 @pytest.mark.parametrize("retry_count", [0, 3])
 def test_what_was_not_tried_for_want_of_a_lookup_waits_even_if_its_retries_are_used_up(retry_count: int) -> None:
     outcome = decide(Unanswered(CallError.TOO_MANY_LOOKUPS), attempt(retry_count, chance=0.5), POLICY)
-    assert outcome == Postpone(LOOKUP_PAUSE * 1.5)
+    assert outcome == Postpone(LOOKUP_PAUSE * 1.5, "too_many_lookups")
 
 
 def test_a_delivery_without_retries_has_one_attempt() -> None:
