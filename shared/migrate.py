@@ -1,6 +1,9 @@
 """Brings the schema up to date: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock
 lets one do the work, the others find it done. Each file runs in a transaction of its own together with its entry, so a
 migration is there whole or not at all. Afterwards the services' own roles, where there are any, get their rights.
+
+Services may run meanwhile: a migration that has to wait for a table lets go at once, for all who come after it would
+wait behind it, and tries again.
 """
 
 import asyncio
@@ -15,6 +18,8 @@ from pydantic_settings import BaseSettings
 from shared.settings import PostgresUrl, load_settings
 
 _LOCK = 0x64756562656C6C  # "duebell"
+LONGEST_WAIT = "1s"
+TRIES = 60
 CREATE_LEDGER = """
 create table if not exists duebell_migrations (
     version integer primary key,
@@ -60,17 +65,29 @@ async def migrate(database_url: str) -> list[str]:
         applied = []
         for version, name, sql in _migrations():
             if version > have:
-                async with connection.transaction():
-                    await connection.execute(sql)
-                    await connection.execute(
-                        "insert into duebell_migrations (version, name) values ($1, $2)", version, name
-                    )
+                entry = f"insert into duebell_migrations (version, name) values ({version}, '{name}')"  # noqa: S608
+                await apply(connection, sql, entry)
                 applied.append(name)
-        async with connection.transaction():
-            await connection.execute(_grants())
+        await apply(connection, _grants())
         return applied
     finally:
         await connection.close(timeout=5)
+
+
+async def apply(connection: "asyncpg.Connection[asyncpg.Record]", *statements: str) -> None:
+    """All of it, or nothing."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            async with connection.transaction():
+                await connection.execute(f"set local lock_timeout = '{LONGEST_WAIT}'")
+                for statement in statements:
+                    await connection.execute(statement)
+            return
+        except asyncpg.LockNotAvailableError:
+            if not tries_left:
+                raise
+            sys.stderr.write(f"a table is in use; trying again, {tries_left} times at most\n")
+            await asyncio.sleep(1.0)
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ import asyncpg
 import pytest
 
 from shared.job_states import JOB_MOVES, JobStatus
-from shared.migrate import current_version, migrate, newest_version
+from shared.migrate import apply, current_version, migrate, newest_version
+from tests.support.eventually import eventually
 from tests.support.jobs import insert_due
 from tests.support.stores import Site, Stores
 
@@ -64,6 +65,26 @@ async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Sit
         await connection.close(timeout=5)
     finally:
         await database.execute("drop database fresh_for_migrations with (force)")
+
+
+async def test_nobody_waits_behind_a_migration_that_waits_for_a_table(site: Site, database: Any) -> None:
+    reading, migrating = [await asyncpg.connect(site.database_url, timeout=10) for _ in range(2)]
+    try:
+        async with reading.transaction():
+            await reading.execute("select from jobs")
+            waiting = asyncio.create_task(apply(migrating, "alter table jobs add column more integer"))
+            await eventually(lambda: _waits_for_a_lock(reading, migrating.get_server_pid()))
+            assert await database.fetchval("select count(*) from jobs", timeout=10) == 0
+            assert not waiting.done()
+        await asyncio.wait_for(waiting, 10)
+        await database.fetchval("select more from jobs")
+    finally:
+        await reading.close(timeout=5)
+        await migrating.close(timeout=5)
+
+
+async def _waits_for_a_lock(connection: Any, pid: int) -> bool:
+    return bool(await connection.fetchval("select cardinality(pg_blocking_pids($1)) > 0", pid))
 
 
 @pytest.mark.parametrize("table", ["jobs", "deliveries", "delivery_attempts", "delivery_announcements"])
