@@ -94,7 +94,6 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Parking:
-    broker: Broker
     inbox: Inbox
     publisher: Publisher
 
@@ -116,16 +115,20 @@ class Parking:
 async def parking(ground: Ground, limit: int) -> AsyncIterator[Parking]:
     if ground.amqp_url is None:
         raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
-    async with Broker(ground.amqp_url, name="duebell-cli", names=ground.names).connected() as broker:
+    # Two connections: one whose inbox is full reads nothing more, and no confirms either.
+    async with (
+        Broker(ground.amqp_url, name="duebell-cli", names=ground.names).connected() as broker,
+        Broker(ground.amqp_url, name="duebell-cli-back", names=ground.names).connected() as outbound,
+    ):
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await broker.wait_until_up()
             async with (
                 broker.open_channel(prefetch=limit) as channel,
                 Inbox.consuming(channel, ground.names.parked) as inbox,
-                Publisher(broker) as publisher,
+                Publisher(outbound) as publisher,
             ):
-                yield Parking(broker, inbox, publisher)
+                yield Parking(inbox, publisher)
         except BROKER_TROUBLE as error:
             says = " ".join(str(error).split()) or type(error).__name__
             raise Unreachable(f"cannot use the broker at AMQP_URL: {says}") from None

@@ -15,6 +15,7 @@ import aiormq.connection
 import pamqp.frame
 from aiormq.connection import FrameReceiver, ReceivedFrame
 from aiormq.exceptions import AMQPConnectionError, InvalidFrameError, ProtocolSyntaxError
+from pamqp.commands import Connection
 from pamqp.exceptions import PAMQPException
 from pamqp.frame import FrameTypes
 
@@ -24,6 +25,9 @@ from shared.received import Received
 READ_BYTES = 256 * 1024
 # What has come of a message waits for the rest of it, up to this size; more of it is cut into frames as they come.
 MOST_OF_A_MESSAGE = 32 * 1024
+# RabbitMQ's default. A broker may allow more, or anything: a frame is gathered before it is read, and the larger it is,
+# the more often its beginning is copied.
+LARGEST_FRAME = 128 * 1024
 
 
 class QuickFrameReceiver(FrameReceiver):
@@ -94,9 +98,13 @@ class QuickFrameReceiver(FrameReceiver):
 
 def _decoded(frame: bytes) -> ReceivedFrame:
     try:
-        return pamqp.frame.unmarshal(frame)
+        size, channel, decoded = pamqp.frame.unmarshal(frame)
     except PAMQPException as error:
         raise InvalidFrameError(str(error)) from error
+    if isinstance(decoded, Connection.Tune):
+        # What the broker offers; aiormq accepts what it finds here. 0 is no limit.
+        decoded.frame_max = min(decoded.frame_max or LARGEST_FRAME, LARGEST_FRAME)
+    return size, channel, decoded
 
 
 def read_frames_quickly() -> None:

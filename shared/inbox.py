@@ -27,6 +27,9 @@ from shared.received import Received, put_together
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
+# What waits to be handed out is bounded by the prefetch, which counts messages, and by this: a thousand messages may be
+# a few hundred kilobytes or a hundred gigabytes.
+MAX_HELD_BYTES = 64 * 1024 * 1024
 
 
 class Inbox:
@@ -34,8 +37,10 @@ class Inbox:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._received: deque[Received] = deque()  # bounded by the prefetch
+        self._received: deque[Received] = deque()
+        self._held_bytes = 0  # their bodies
         self._arrived = asyncio.Event()
+        self._has_room = asyncio.Event()
         self._lost = asyncio.Event()
         # The message that is coming in frame by frame.
         self._delivery: Basic.Deliver | None = None
@@ -55,7 +60,10 @@ class Inbox:
         underlay.on_consumer_cancel_callbacks.add(lambda *_: inbox._lost.set())
         with lost_connections_as_errors():
             await underlay.basic_consume(queue, _never_called, consumer_tag=CONSUMER_TAG, timeout=CHANNEL_TIMEOUT)
-        yield inbox
+        try:
+            yield inbox
+        finally:
+            inbox._lost.set()  # nobody will make room any more, and the answer to closing must be read
 
     async def _take(self, weight_and_frame: tuple[int, FrameTypes | list[Received]]) -> None:
         """Messages as `shared.frame_reading` hands them on: whole, or as three frames or more, with nothing between
@@ -76,6 +84,18 @@ class Inbox:
                 self._complete_if_all_there(self._delivery)
             case _:
                 await self._hand_on(weight_and_frame)
+        if self._held_bytes > MAX_HELD_BYTES:
+            await self._wait_for_room()
+
+    async def _wait_for_room(self) -> None:
+        """The connection reads nothing until then, and TCP makes the broker wait. All else on this connection waits
+        too: heartbeats, and the news that the channel was closed. So nobody may need an answer on this connection to
+        make room; and if it takes longer than heartbeats allow, the connection is given up, and messages go back.
+
+        What is too much has been taken before this waits: a message that is larger than all room gets through.
+        """
+        self._has_room.clear()
+        await first_of(self._has_room.wait(), self._lost.wait())
 
     def _complete_if_all_there(self, delivery: Basic.Deliver) -> None:
         if self._missing <= 0:
@@ -83,7 +103,11 @@ class Inbox:
             self._add(put_together(delivery, self._header, b"".join(self._body)))
 
     def _add(self, *messages: Received) -> None:
+        if self._lost.is_set():  # nobody asks for them any more; they go back
+            return
         self._received.extend(messages)
+        for message in messages:
+            self._held_bytes += len(message.body)
         self._arrived.set()
 
     @property
@@ -113,9 +137,15 @@ class Inbox:
                     message = self._received.popleft()
                     batch.append(message)
                     held += len(message.body)
+                    self._release(len(message.body))
         except TimeoutError:
             pass
         return batch
+
+    def _release(self, size: int) -> None:
+        self._held_bytes -= size
+        if self._held_bytes <= MAX_HELD_BYTES:
+            self._has_room.set()
 
     async def acknowledge(self, batch: list[Received]) -> None:
         """All of it with one frame. Batches are acknowledged in the order in which they were handed out."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from pamqp.commands import Basic
 
+from shared.property_reading import MOST_FIELDS, SMALLEST_TEXT_FIELD
 from shared.received import Received
 
 # Frames of other consumers are none of ours: whoever asked for them expects them one by one.
@@ -28,6 +29,8 @@ _HEADER_START_SIZE = 14
 _length = Struct(">I").unpack_from
 _seconds = Struct(">Q").unpack_from
 _TEXT = ord("S")
+# A larger table might have more fields than are read.
+_LARGEST_TABLE = MOST_FIELDS * SMALLEST_TEXT_FIELD
 # Beyond it pamqp takes a timestamp for milliseconds.
 _LAST_SECOND = 0xFFFFFFFF
 
@@ -167,8 +170,11 @@ def _moment(seconds: int) -> datetime:
 
 def _read_texts(data: bytes, place: int) -> tuple[dict[str, str], int]:
     """A table of nothing but texts, and where it ends."""
-    end = place + 4 + _length(data, place)[0]
+    size = _length(data, place)[0]
+    if size > _LARGEST_TABLE:
+        raise Unusual
     place += 4
+    end = place + size
     texts: dict[str, str] = {}
     while place < end:
         value = place + 1 + data[place]

@@ -31,3 +31,5 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     timestamp: datetime | None = None
     headers: dict[str, Any] = {}
     mandatory: bool = True
+    # In place of the headers, where a frame of the connection cannot hold those.
+    short_headers: dict[str, Any] | None = None

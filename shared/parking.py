@@ -15,6 +15,8 @@ from shared.received import Received
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
+# Where frames are small, the reason alone is kept, and the beginning of it: 4 KiB, the least that AMQP allows, hold it.
+SHORT_REASON = 200
 # The encoder calls itself for each level; RabbitMQ's own headers have three.
 MAX_KEPT_DEPTH = 32
 
@@ -32,27 +34,33 @@ async def park(publisher: Publisher, copies: Sequence[Outgoing], timeout: float)
 
 def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], parked_by: str) -> Outgoing:
     """To be published and confirmed before the original is acknowledged."""
+    reason = "; ".join(errors)
+    where = {
+        "duebell-parked-by": parked_by,
+        "duebell-parked-at": datetime.now(UTC),
+        "duebell-exchange": message.exchange,
+        "duebell-routing-key": message.routing_key,
+        # Every publish of ours has a message_id of its own: returns are told apart by it.
+        **({"duebell-message-id": message.message_id} if message.message_id else {}),
+        # RabbitMQ lets nobody publish under another's name.
+        **({"duebell-user-id": message.user_id} if message.user_id else {}),
+    }
     return sent_on(
         message,
         exchange,
         message.routing_key,
-        {
-            **_kept_headers(message.headers),
-            "duebell-reason": "; ".join(errors),
-            "duebell-errors": list(errors),
-            "duebell-parked-by": parked_by,
-            "duebell-parked-at": datetime.now(UTC),
-            "duebell-exchange": message.exchange,
-            "duebell-routing-key": message.routing_key,
-            # Every publish of ours has a message_id of its own: returns are told apart by it.
-            **({"duebell-message-id": message.message_id} if message.message_id else {}),
-            # RabbitMQ lets nobody publish under another's name.
-            **({"duebell-user-id": message.user_id} if message.user_id else {}),
-        },
+        {**_kept_headers(message.headers), "duebell-reason": reason, "duebell-errors": list(errors), **where},
+        {"duebell-headers-dropped": "too large for a frame", "duebell-reason": reason[:SHORT_REASON], **where},
     )
 
 
-def sent_on(message: Received, exchange: str, routing_key: str, headers: dict[str, Any]) -> Outgoing:
+def sent_on(
+    message: Received,
+    exchange: str,
+    routing_key: str,
+    headers: dict[str, Any],
+    short_headers: dict[str, Any] | None = None,
+) -> Outgoing:
     """The same message to another place, with other headers."""
     return Outgoing(
         exchange=exchange,
@@ -67,6 +75,7 @@ def sent_on(message: Received, exchange: str, routing_key: str, headers: dict[st
         reply_to=message.reply_to,
         timestamp=message.timestamp,
         headers=headers,
+        short_headers=short_headers,
     )
 
 

@@ -4,16 +4,25 @@ not UTF-8.
 The decoder raises, which ends the whole connection; the message then comes again and ends the next one, and nothing
 else is ever read. So the decoder is given a net: the message arrives with the properties that could be read, and a
 header that names the one that could not. A routing key arrives with its odd bytes spelled out.
+
+Where the two read the same bytes differently, RabbitMQ is right: it has checked the user_id that *it* has read. Hence
+it is one word of flags for us, too, and nothing may follow the last property.
 """
 
-from pamqp import decode
+from struct import Struct
+
 from pamqp.base import BasicProperties
 from pamqp.commands import Basic
+from pamqp.header import ContentHeader
+
+from shared.property_reading import PropertyReader
 
 UNREADABLE_HEADER = "duebell-unreadable"
 LONGEST_KEY = 255
 
-_decode = Basic.Properties.unmarshal
+FLAGS_SIZE = 2
+
+_flags = Struct(">H").unpack_from
 _decode_delivery = Basic.Deliver.unmarshal
 
 
@@ -25,29 +34,30 @@ class UnreadableProperty(str):
 
 def tolerate_unreadable_properties() -> None:
     """Once per process, before connecting."""
+    ContentHeader._get_flags = staticmethod(_one_word_of_flags)  # type: ignore[method-assign] # noqa: SLF001
     Basic.Properties.unmarshal = _decode_what_can_be  # type: ignore[method-assign]
     Basic.Deliver.unmarshal = _decode_whatever_the_key  # type: ignore[method-assign,assignment]
 
 
+def _one_word_of_flags(data: bytes) -> tuple[int, int]:
+    """How many bytes they take, and which they are. AMQP has a bit that says that more flags follow, which pamqp
+    follows and RabbitMQ ignores: with it a publisher would be anybody.
+    """
+    return FLAGS_SIZE, _flags(data)[0]
+
+
 def _decode_what_can_be(self: BasicProperties, flags: int, data: bytes) -> None:
+    reader, name = PropertyReader(data), ""
     try:
-        _decode(self, flags, data)
+        for name in self.__slots__:
+            if flags & self.flags[name]:
+                setattr(self, name, reader.read(self.amqp_type(name)))
+        name = "properties"
+        reader.end()
     except Exception as error:  # noqa: BLE001 - whatever a hostile byte makes it raise, the message must arrive
-        problem = f"{_at_fault(self, flags, data)}: {error}"[:200]
+        problem = f"{'type' if name == 'message_type' else name}: {error}"[:200]
         headers = getattr(self, "headers", None) or {}
         setattr(self, "headers", {**headers, UNREADABLE_HEADER: UnreadableProperty(problem)})  # noqa: B010 - for mypy
-
-
-def _at_fault(properties: BasicProperties, flags: int, data: bytes) -> str:
-    """The first property that cannot be decoded, by the name that AMQP has for it."""
-    for name in properties.__slots__:
-        if flags & properties.flags[name]:
-            try:
-                consumed, _ = decode.by_type(data, getattr(type(properties), f"_{name}"))
-            except Exception:  # noqa: BLE001 - this is the one
-                return "type" if name == "message_type" else name
-            data = data[consumed:]
-    return "properties"
 
 
 def _decode_whatever_the_key(self: Basic.Deliver, data: bytes) -> None:

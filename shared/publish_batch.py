@@ -30,8 +30,6 @@ class PublishBatch:
         self._outstanding = len(messages)
         self._channel = channel
         self._ruled = 0  # there is a verdict on all before this one
-        self._first_tag = channel.delivery_tag + 1
-        channel.delivery_tag += len(messages)
         # A return names its message by message_id alone, so it is fresh for every publish, and ends with the message's
         # place; what stays the same between two publishes of one occurrence is the idempotency key.
         self._name = f"{uuid4().hex}-"
@@ -39,6 +37,10 @@ class PublishBatch:
         self._payload = b"".join(
             [publish_frames(message, f"{self._name}{n}", number, max_body) for n, message in enumerate(messages)]
         )
+        # The broker counts what it gets. What cannot be written must not be counted here: every verdict after it would
+        # be another message's.
+        self._first_tag = channel.delivery_tag + 1
+        channel.delivery_tag += len(messages)
 
     async def send(self) -> None:
         """One write: nothing else on this channel can come between."""

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Any
 
 import pamqp.frame
+from msgspec.structs import replace
 from pamqp import encode
 from pamqp.commands import Basic
 
@@ -20,6 +21,10 @@ from shared.outgoing import Outgoing
 BASIC = 60
 PERSISTENT = b"\x02"
 END = b"\xce"
+# Of a header frame: class, weight, size of the body, flags. The properties follow.
+HEADER_START = 14
+# Of AMQP itself: sizes have 32 bits.
+NO_LIMIT = 2**32 - 1
 
 # Which properties follow, in the order in which they do.
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _DELIVERY_MODE, _PRIORITY = 1 << 15, 1 << 14, 1 << 13, 1 << 12, 1 << 11
@@ -37,11 +42,15 @@ _LONGEST_HEADER_NAME = 100
 
 
 def publish_frames(message: Outgoing, message_id: str, channel: int, max_body: int) -> bytes:
-    """`max_body` is what a frame of this connection can hold."""
+    """`max_body` is what a frame of this connection can hold; nothing or less: there is no limit."""
+    if max_body <= 0:
+        max_body = NO_LIMIT
     body, size = message.body, len(message.body)
     flags, properties = _properties(message, message_id)
+    if message.short_headers is not None and max_body < HEADER_START + len(properties):
+        flags, properties = _properties(replace(message, headers=message.short_headers), message_id)
     publish = _publish_frame(message.exchange, message.routing_key, message.mandatory, channel)
-    header = _header_frame(2, channel, 14 + len(properties), BASIC, 0, size, flags)
+    header = _header_frame(2, channel, HEADER_START + len(properties), BASIC, 0, size, flags)
     if 0 < size <= max_body:
         return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, END))
     pieces = [body[start : start + max_body] for start in range(0, size, max_body)]

@@ -19,6 +19,9 @@ from shared.broker import BROKER_TROUBLE, CHANNEL_TIMEOUT, Broker
 from shared.outgoing import Outgoing, Verdict
 from shared.publish_batch import PublishBatch
 
+# Of the caller's timeout: a little less than all of it, so that what was confirmed in time still counts.
+LAST_LOOK = 0.95
+
 
 class Publisher:
     """One channel of its own, opened when needed and replaced after trouble. For one task at a time."""
@@ -39,26 +42,31 @@ class Publisher:
         """One verdict per message, in order, within the timeout. Never raises for what the broker does."""
         if not messages:
             return []
-        await self.mend()
+        last_look_at = asyncio.get_running_loop().time() + LAST_LOOK * timeout
+        verdicts = [Verdict.UNKNOWN] * len(messages)
         try:
             async with asyncio.timeout(timeout):
-                verdicts = await _publish(await self._open(), messages, timeout)
+                await self.mend()
+                verdicts = await _publish(await self._open(), messages, last_look_at)
         except BROKER_TROUBLE:
-            verdicts = [Verdict.UNKNOWN] * len(messages)
-        self._trouble = frozenset(verdicts)
+            pass  # unknown, then
+        finally:
+            # However it ends: a channel that something else went wrong on is not to be trusted either.
+            self._trouble |= frozenset(verdicts)
         return verdicts
 
     async def mend(self) -> None:
         """Clears up after the last publish, which may take seconds with a broker that does not answer. The next publish
-        does it first; whoever holds locks while publishing calls it as soon as they are released.
+        does it first, in its own time; whoever holds locks while publishing calls it as soon as they are released. What
+        it does not come to is left for the next time.
         """
-        trouble, self._trouble = self._trouble, frozenset()
         # A channel that was refused by a full queue is refused for good if somebody lifts that queue's limit: RabbitMQ
         # tells it only when the queue has room again below the limit. A new channel asks for itself.
-        if trouble & {Verdict.UNKNOWN, Verdict.CLOSED, Verdict.NACKED}:
+        if self._trouble & {Verdict.UNKNOWN, Verdict.CLOSED, Verdict.NACKED}:
             await self._retire()
-        if Verdict.CLOSED in trouble or Verdict.RETURNED in trouble:
+        if self._trouble & {Verdict.CLOSED, Verdict.RETURNED}:
             await self._heal_topology()
+        self._trouble = frozenset()
 
     async def _open(self) -> Channel:
         if self._channel is None or self._channel.is_closed:
@@ -77,12 +85,12 @@ class Publisher:
         await self._stack.aclose()
 
 
-async def _publish(channel: Channel, messages: Sequence[Outgoing], timeout: float) -> list[Verdict]:
+async def _publish(channel: Channel, messages: Sequence[Outgoing], last_look_at: float) -> list[Verdict]:
     batch, closing = PublishBatch(channel, messages), channel.closing
     try:
         await batch.send()
-        # A little less than the caller's own deadline, so that what was confirmed in time still counts.
-        await asyncio.wait({batch.settled, closing}, timeout=0.95 * timeout, return_when=asyncio.FIRST_COMPLETED)
+        left = last_look_at - asyncio.get_running_loop().time()
+        await asyncio.wait({batch.settled, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
         closed_by_broker = closing.done() and not closing.cancelled() and isinstance(closing.exception(), ChannelClosed)
         unsettled = Verdict.CLOSED if closed_by_broker else Verdict.UNKNOWN
         return [unsettled if verdict is Verdict.UNKNOWN else verdict for verdict in batch.verdicts]

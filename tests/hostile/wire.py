@@ -22,6 +22,12 @@ def well_behaved(**more: bytes) -> bytes:
     return properties(content_type=short(b"application/json"), delivery_mode=b"\x02", **more)
 
 
+def with_flags(bits: int, given: bytes) -> bytes:
+    """Those that name no property."""
+    (flags,) = struct.unpack_from(">H", given)
+    return struct.pack(">H", flags | bits) + given[2:]
+
+
 def timestamp(seconds: int) -> bytes:
     return struct.pack(">Q", seconds)
 

@@ -10,9 +10,11 @@ import pytest
 from aio_pika.exceptions import ChannelPreconditionFailed
 
 from stack.roles import APPLICATION, OPERATOR
+from tests.hostile.wire import properties, with_flags
 from tests.support.application import Application
 from tests.support.builders import a_request
 from tests.support.jobs import read_job
+from tests.support.raw_publishing import a_raw_publisher, short
 from tests.support.services import running_consumer
 from tests.support.stores import Site, Stores
 
@@ -106,3 +108,25 @@ async def test_where_user_id_is_required_a_command_without_it_is_refused_and_kep
 async def test_the_broker_refuses_a_name_that_is_not_the_senders(site: Site, stranger: Application) -> None:
     with pytest.raises(ChannelPreconditionFailed, match="user_id"):
         await stranger.send(a_request(), user_id=OPERATOR)
+
+
+async def test_a_name_that_the_broker_has_not_read_is_nobodys(
+    stores: Stores, site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    """AMQP knows a bit for "more flags follow". RabbitMQ ignores it; whoever follows it reads everything two bytes
+    later, and finds the operator's name in the content type.
+    """
+    assert stores.rabbitmq is not None
+    forged = properties(
+        content_type=short(b"b\0\0" + short(OPERATOR.encode())),
+        expiration=short(b"86400000"),  # with it, properties are handed on as they came
+        user_id=short(APPLICATION.encode()),
+    )
+    async with running_consumer(site):
+        await app.ask(a_request(), user_id=OPERATOR)
+        async with a_raw_publisher(stores.rabbitmq.url_of(APPLICATION), site.names.inbox) as publisher:
+            await publisher.send(site.names.commands, b"schedule.cancel", with_flags(1, forged), b'{"id": "job-1"}')
+        (parked,) = await app.parked(1)
+        assert parked.headers["duebell-errors"] == NOT_YOURS
+        assert parked.headers["duebell-user-id"] == APPLICATION
+        assert (await read_job(database, "job-1"))["status"] == "pending"

@@ -16,7 +16,7 @@ from pamqp.commands import Basic, Connection
 from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
-from shared.frame_reading import QuickFrameReceiver
+from shared.frame_reading import LARGEST_FRAME, QuickFrameReceiver
 
 names = st.text("abc.-_9", max_size=60)
 texts = st.none() | st.text(max_size=40)
@@ -127,3 +127,10 @@ async def test_a_method_that_nobody_knows_is_refused() -> None:
 async def test_a_broker_that_speaks_another_version_is_told_apart() -> None:
     with pytest.raises(ProtocolSyntaxError):
         await QuickFrameReceiver(fed(b"AMQP\x00\x00\x09\x01")).get_frame()
+
+
+@pytest.mark.parametrize(("offered", "accepted"), [(0, LARGEST_FRAME), (2**24, LARGEST_FRAME), (8192, 8192)])
+async def test_no_broker_may_send_frames_of_any_size(offered: int, accepted: int) -> None:
+    _, _, tune = await QuickFrameReceiver(fed(wire(Connection.Tune(2047, offered, 60), 0))).get_frame()
+    assert isinstance(tune, Connection.Tune)
+    assert (tune.channel_max, tune.frame_max, tune.heartbeat) == (2047, accepted, 60)

@@ -23,6 +23,7 @@ from shared.frame_reading import MOST_OF_A_MESSAGE, QuickFrameReceiver
 from shared.inbox import Inbox
 from shared.message_reading import CONSUMER_TAG
 from shared.properties import tolerate_unreadable_properties
+from shared.property_reading import MOST_FIELDS
 from shared.received import Received
 from tests.unit.test_frame_reading import fed, frames, names, properties, wire
 
@@ -188,3 +189,12 @@ async def test_a_large_message_is_not_gathered_twice() -> None:
         await read._channel.frames.put((weight, frame))
     assert len(read.messages[0].body) == 8 * MOST_OF_A_MESSAGE
     assert longest_rest <= 2 * MOST_OF_A_MESSAGE
+
+
+@pytest.mark.parametrize("fields", [MOST_FIELDS, MOST_FIELDS + 1])
+async def test_headers_have_as_many_fields_as_they_may_however_they_come(fields: int) -> None:
+    headers: dict[str, Any] = {f"{number:03x}": "" for number in range(fields)}
+    stream = b"".join(a_message(its_properties=Basic.Properties(headers=headers)))
+    ours, theirs = [await Read().all_of(reader(fed(stream))) for reader in (QuickFrameReceiver, FrameReceiver)]
+    assert ours.messages == theirs.messages
+    assert (ours.messages[0].unreadable is None) == (fields <= MOST_FIELDS)

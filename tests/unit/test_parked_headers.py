@@ -1,5 +1,6 @@
 """What the decoder can read, the parked copy can hold, or does without: nothing is raised after the commit."""
 
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -8,11 +9,15 @@ from hypothesis import strategies as st
 from pamqp.commands import Basic
 
 from shared.parking import parked_copy
+from shared.publish_frames import publish_frames
 from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_lists, nested_tables, table, well_behaved
+from tests.support.builders import NOON
 from tests.unit.recurrence.rules_at_random import repeatable
+
+SMALLEST_FRAME = 4096 - 8
 
 VALUES = st.one_of(
     st.tuples(st.sampled_from("tbBsuIilLfdDSATFVxZ"), st.binary(max_size=12)).map(lambda v: v[0].encode() + v[1]),
@@ -55,3 +60,19 @@ def test_any_routing_key_arrives_and_can_be_written_again(key: bytes) -> None:
     assert len(message.routing_key.encode()) <= 255
     if key.isascii():
         assert message.routing_key == key.decode()
+
+
+def test_whatever_is_parked_fits_into_the_smallest_frame_that_there_is() -> None:
+    """AMQP 0-9-1, 4.2.3: 4,096 bytes, of which eight are the frame's own."""
+    longest, name = "é" * 127, "n" * 255
+    message = Received(
+        1, b"{", longest, longest, name, name, name, 255, longest, name, name, name, NOON, {"a": "x" * 9_000}, None,
+        name,
+    )  # fmt: skip
+    copy = parked_copy(message, exchange="parked", errors=["body: " + "😀" * 290] * 10, parked_by="consumer")
+    frames = publish_frames(copy, "n" * 40, 1, SMALLEST_FRAME)
+    header_at = frames.index(b"\xce\x02") + 1
+    (size,) = struct.unpack_from(">I", frames, header_at + 3)
+    assert size <= SMALLEST_FRAME
+    assert b"body: " in frames[header_at : header_at + size]
+    assert b"xxx" in publish_frames(copy, "n" * 40, 1, 128 * 1024)

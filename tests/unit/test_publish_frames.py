@@ -1,5 +1,6 @@
 """Our own encoder writes what pamqp, the library, would write: byte for byte."""
 
+import struct
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,6 +8,7 @@ import pamqp.frame
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
@@ -60,11 +62,15 @@ def by_pamqp(message: Outgoing, message_id: str) -> bytes:
     )
     starts = range(0, len(message.body), MAX_BODY)
     frames: list[Any] = [
-        Basic.Publish(exchange=message.exchange, routing_key=message.routing_key, mandatory=message.mandatory),
+        publish_of(message),
         ContentHeader(body_size=len(message.body), properties=properties),
         *(ContentBody(message.body[start : start + MAX_BODY]) for start in starts),
     ]
     return b"".join(pamqp.frame.marshal(frame, CHANNEL) for frame in frames)
+
+
+def publish_of(message: Outgoing) -> Basic.Publish:
+    return Basic.Publish(exchange=message.exchange, routing_key=message.routing_key, mandatory=message.mandatory)
 
 
 @given(messages, short_text.filter(bool))
@@ -85,3 +91,19 @@ def test_a_body_is_cut_into_frames_where_pamqp_would_cut_it(size: int) -> None:
 def test_a_name_of_a_header_that_is_too_long_is_cut_as_pamqp_cuts_it() -> None:
     message = Outgoing("events", "due.event.x", b"{}", headers={"n" * 200: "value"})
     assert publish_frames(message, "id-1", CHANNEL, MAX_BODY) == by_pamqp(message, "id-1")
+
+
+@pytest.mark.parametrize("max_body", [0, -8])
+def test_without_a_limit_a_body_is_one_frame(max_body: int) -> None:
+    message = Outgoing("events", "due.event.x", b"x" * 50)
+    assert publish_frames(message, "id-1", CHANNEL, max_body) == by_pamqp(message, "id-1")
+    assert publish_frames(replace(message, body=b""), "id-1", CHANNEL, max_body).count(b"\xce") == 2
+
+
+def test_headers_that_a_frame_cannot_hold_give_way_to_shorter_ones() -> None:
+    message = Outgoing("events", "key", b"{}", headers={"a": "x" * 40}, short_headers={"a": "y"})
+    as_it_is, shortened = by_pamqp(message, "id-1"), by_pamqp(replace(message, headers={"a": "y"}), "id-1")
+    (header_size,) = struct.unpack_from(">I", as_it_is, len(pamqp.frame.marshal(publish_of(message), CHANNEL)) + 3)
+    assert publish_frames(message, "id-1", CHANNEL, header_size) == as_it_is
+    assert publish_frames(message, "id-1", CHANNEL, 0) == as_it_is
+    assert publish_frames(message, "id-1", CHANNEL, header_size - 1) == shortened

@@ -1,5 +1,6 @@
 """AMQP properties and routing keys, byte by byte: everything that RabbitMQ carries, whether a client could read it or
-not. (What it refuses itself, such as a header table that is cut short, never reaches a consumer.)
+not. (What it refuses itself, such as a header table that is cut short, or anything after the last property, never
+reaches a consumer.)
 """
 
 import struct
@@ -16,6 +17,7 @@ from tests.hostile.wire import (
     text,
     timestamp,
     well_behaved,
+    with_flags,
 )
 from tests.support.raw_publishing import short
 
@@ -40,6 +42,11 @@ NOT_HEADERS = {
     "a moment in the year 292278994": entry(b"a", b"T" + timestamp(2**63)),
     "1,200 lists deep": entry(b"a", nested_lists(1_200)), "1,200 tables deep": entry(b"a", nested_tables(1_200)),
     "a moment in a list": entry(b"a", b"A" + long(b"T" + timestamp(2**64 - 1))),
+    "2,001 in one list": entry(b"a", b"A" + long(b"V" * 2_000)),
+    "a list of 100,000": entry(b"a", b"A" + long(b"V" * 100_000)),
+    "2,001 texts": b"".join(entry(b"%d" % number, text(b"x")) for number in range(2_001)),
+    "2,001 times no name": entry(b"", text(b"")) * 2_001,
+    "150 lists deep": entry(b"a", nested_lists(150)), "150 tables deep": entry(b"a", nested_tables(150)),
 }  # fmt: skip
 NOT_KEYS = [
     "", " ", "#", "*", ".", "schedule", "schedule.", "schedule.requests", "schedule.request ", " schedule.request",
@@ -75,7 +82,14 @@ def cases() -> Iterator[Case]:
         "text/plain": properties(content_type=short(b"text/plain")),
         "gzip that is none": properties(content_encoding=short(b"gzip")),
         "a long life": properties(expiration=short(b"86400000")),
-        "an unused bit": struct.pack(">H", 2),
+        "an unused bit": with_flags(2, properties()), "more flags that are none": with_flags(1, properties()),
+        **{
+            f"the low bits {bits} and a long life": with_flags(bits, properties(expiration=short(b"399999999")))
+            for bits in (1, 2, 3)
+        },
+        "a type behind more flags": with_flags(
+            1, properties(content_type=short(b"b\0\0\x01x"), expiration=short(b"86400000"), type=short(b""))
+        ),
     }.items():  # fmt: skip
         yield stored(f"properties: {what}", a_moment(), properties=given)
 
@@ -117,6 +131,7 @@ def _headers() -> Iterator[Case]:
         "no name": table(entry(b"", text(b"x"))),
         "a name of 255 bytes": table(entry(b"n" * 255, b"V")),
         "a thousand": table(*(entry(b"%d" % n, b"V") for n in range(1000))),
+        "two thousand texts": table(*(entry(b"%d" % n, text(b"x")) for n in range(2000))),
         "ours, forged": table(entry(b"duebell-unreadable", text(b"x")), entry(b"duebell-reason", text(b"x"))),
         "CC": table(entry(b"CC", b"A" + long(text(b"schedule.cancel")))),
     }.items():  # fmt: skip

@@ -1,0 +1,121 @@
+"""AMQP properties and header tables, read from place to place. Pure.
+
+pamqp cuts off what it has read and copies the rest, for every field anew: a header frame of 128 KiB, full of fields of
+one byte, kept the event loop for a third of a second. Here nothing is copied but what is read, what does not end where
+it says is an error, and a table has bounds that no application comes near: each field becomes an object, or several.
+"""
+
+from struct import Struct
+
+from pamqp import decode
+from pamqp.common import FieldArray, FieldTable, FieldValue
+
+# A death that RabbitMQ notes in x-death has ten fields.
+MOST_FIELDS = 2_000
+# RabbitMQ's own headers have three levels.
+MOST_LEVELS = 128
+# The name of a field, the letter of its type, and the length of a text: all of them may be empty.
+SMALLEST_TEXT_FIELD = 6
+
+_length = Struct(">I").unpack
+# By the letter of the type. What has a length of its own is not among them.
+_SIZES = {
+    **dict.fromkeys((b"V", b"\0"), 0),
+    **dict.fromkeys((b"t", b"b", b"B"), 1),
+    **dict.fromkeys((b"s", b"u"), 2),
+    **dict.fromkeys((b"I", b"i", b"f"), 4),
+    b"D": 5,
+    **dict.fromkeys((b"l", b"L", b"d", b"T"), 8),
+}
+
+
+class PropertyReader:
+    """One value after the other. What is wrong with one is raised, most often as a ValueError."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._place = 0
+        self._fields = 0
+
+    def read(self, kind: str) -> FieldValue:
+        """`kind` is a type as AMQP names it."""
+        match kind:
+            case "shortstr":
+                return self._short_text()
+            case "octet":
+                return self._take(1)[0]
+            case "timestamp":
+                return decode.timestamp(self._take(8))[1]
+            case "table":
+                return self._table(1)
+            case _:
+                raise ValueError(f"no property is a {kind}")
+
+    def end(self) -> None:
+        """After the last one there is nothing."""
+        if left := len(self._data) - self._place:
+            raise ValueError(f"{left} bytes more than there should be")
+
+    def _take(self, size: int) -> bytes:
+        start, self._place = self._place, self._place + size
+        if self._place > len(self._data):
+            raise ValueError("is cut short")
+        return self._data[start : self._place]
+
+    def _short_text(self) -> str:
+        return self._take(self._take(1)[0]).decode()
+
+    def _long(self) -> bytes:
+        return self._take(_length(self._take(4))[0])
+
+    def _table(self, level: int) -> FieldTable:
+        end = self._end_of_box(level)
+        fields: FieldTable = {}
+        while self._place < end:
+            name = self._short_text()
+            fields[name] = self._value(level)
+        self._check_end(end)
+        return fields
+
+    def _list(self, level: int) -> FieldArray:
+        end = self._end_of_box(level)
+        values: FieldArray = []
+        while self._place < end:
+            values.append(self._value(level))
+        self._check_end(end)
+        return values
+
+    def _end_of_box(self, level: int) -> int:
+        if level > MOST_LEVELS:
+            raise ValueError(f"more than {MOST_LEVELS} levels")
+        size: int = _length(self._take(4))[0]
+        return self._place + size
+
+    def _check_end(self, end: int) -> None:
+        if self._place != end:
+            raise ValueError("a table or a list does not end where it should")
+
+    def _value(self, level: int) -> FieldValue:
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            raise ValueError(f"more than {MOST_FIELDS:,} fields")
+        match kind := self._take(1):
+            case b"S":
+                return _text_if_it_is_one(self._long())
+            case b"x":
+                return bytearray(self._long())
+            case b"F":
+                return self._table(level + 1)
+            case b"A":
+                return self._list(level + 1)
+            case _ if kind in _SIZES:
+                return decode.TABLE_MAPPING[kind](self._take(_SIZES[kind]))[1]
+            case _:
+                raise ValueError(f"{kind!r} is no type of a field")
+
+
+def _text_if_it_is_one(text: bytes) -> str | bytes:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text

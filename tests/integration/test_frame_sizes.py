@@ -1,0 +1,66 @@
+"""Brokers whose frames are smaller than usual, and one that sets no limit: what is parked fits, and is all there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from shared.broker import Broker
+from shared.inbox import Inbox
+from shared.lifecycle import Stop
+from shared.parking import park, parked_copy
+from shared.publishing import Publisher
+from shared.received import Received
+from stack.rabbitmq import RabbitMQ
+from tests.support.stores import Site, Stores
+
+BODIES = [b"", b"{", bytes(200_000)]
+HEADERS: list[dict[str, Any]] = [{}, {"a": "x" * 2_000}, {"a": "x" * 20_000}]
+
+
+@pytest.fixture(params=[0, 4096, 8192])
+async def frame_max(stores: Stores, request: pytest.FixtureRequest) -> AsyncIterator[int]:
+    """Of connections from now on."""
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to set up")
+    with _frame_max(stores.rabbitmq, request.param):
+        yield request.param
+
+
+@contextmanager
+def _frame_max(rabbitmq: RabbitMQ, size: int) -> Iterator[None]:
+    before = rabbitmq.ctl("eval", "{ok, V} = application:get_env(rabbit, frame_max), V.").strip()
+    rabbitmq.ctl("eval", f"application:set_env(rabbit, frame_max, {size}).")
+    try:
+        yield
+    finally:
+        rabbitmq.ctl("eval", f"application:set_env(rabbit, frame_max, {before}).")
+
+
+def a_message(body: bytes, headers: dict[str, Any]) -> Received:
+    return Received(1, body, "commands", "key", None, None, None, None, None, None, None, None, None, headers, None)
+
+
+async def test_everything_can_be_parked_and_read_again(frame_max: int, site: Site) -> None:
+    messages = [a_message(body, headers) for body in BODIES for headers in HEADERS]
+    errors = ["body: " + "x" * 290] * 5
+    copies = [parked_copy(one, exchange=site.names.parking, errors=errors, parked_by="test") for one in messages]
+    async with (
+        Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
+        Publisher(broker) as publisher,
+    ):
+        await park(publisher, copies, 10.0)
+        async with (
+            broker.open_channel(prefetch=len(copies)) as channel,
+            Inbox.consuming(channel, site.names.parked) as inbox,
+            asyncio.timeout(10),
+        ):
+            parked = await inbox.next_batch(len(copies), 5.0, Stop())
+    assert [message.body for message in parked] == [message.body for message in messages]
+    assert all(message.headers["duebell-reason"].startswith(errors[0][:200]) for message in parked)
+    kept = ["a" in message.headers for message in parked]
+    assert kept == [
+        "a" in one.headers and (frame_max == 0 or len(one.headers["a"]) < frame_max // 4) for one in messages
+    ]

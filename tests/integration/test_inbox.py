@@ -1,0 +1,58 @@
+"""An inbox and more than it has room for."""
+
+import asyncio
+import time
+
+from shared.broker import CLOSE_TIMEOUT, Broker
+from shared.inbox import MAX_HELD_BYTES, Inbox
+from shared.lifecycle import Stop
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
+from tests.support.eventually import eventually
+from tests.support.stores import Site
+
+BODY = bytes(16 * 1024 * 1024)
+MESSAGES = 8
+
+
+async def test_large_messages_wait_at_the_broker_and_all_arrive(site: Site) -> None:
+    async with (
+        Broker(site.amqp_url, name="in", names=site.names).connected() as inbound,
+        Broker(site.amqp_url, name="out", names=site.names).connected() as outbound,
+        Publisher(outbound) as publisher,
+    ):
+        for _ in range(MESSAGES):
+            assert await publisher.publish([Outgoing(site.names.parking, "x", BODY)], 20.0) == [Verdict.CONFIRMED]
+        await close_in_the_middle(inbound, site)
+        async with (
+            inbound.open_channel(prefetch=MESSAGES) as channel,
+            Inbox.consuming(channel, site.names.parked) as inbox,
+        ):
+            await eventually(lambda: is_full(inbox))
+            sizes: list[int] = []
+            while len(sizes) < MESSAGES:
+                assert held(inbox) <= MAX_HELD_BYTES + len(BODY)
+                batch = await inbox.next_batch(1, 1.0, Stop())
+                sizes += [len(message.body) for message in batch]
+                await inbox.acknowledge(batch)
+            assert sizes == [len(BODY)] * MESSAGES
+
+
+async def close_in_the_middle(broker: Broker, site: Site) -> None:
+    """Whoever closes gets the answer, though the connection was not reading: without it, closing takes its timeout."""
+    async with broker.open_channel(prefetch=MESSAGES) as channel:
+        async with Inbox.consuming(channel, site.names.parked) as inbox:
+            await eventually(lambda: is_full(inbox))
+        began = time.monotonic()
+    assert time.monotonic() - began < CLOSE_TIMEOUT
+
+
+async def is_full(inbox: Inbox) -> bool:
+    """And takes no more, though there is more."""
+    before = held(inbox)
+    await asyncio.sleep(0.2)
+    return before > MAX_HELD_BYTES and held(inbox) == before
+
+
+def held(inbox: Inbox) -> int:
+    return sum(len(message.body) for message in inbox._received)

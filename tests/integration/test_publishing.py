@@ -1,0 +1,85 @@
+"""A publisher and a broker that is in its way: deleted exchanges, full queues, a node that does not answer."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from shared.broker import Broker
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
+from tests.support.application import Application
+from tests.support.stores import Site, Stores
+
+TIMEOUT = 10.0
+CANNOT_BE_WRITTEN = Outgoing("", "nowhere", b"{}", priority=1000)
+
+
+@pytest.fixture
+async def publisher(site: Site) -> AsyncIterator[Publisher]:
+    async with (
+        Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
+        Publisher(broker) as publisher,
+    ):
+        yield publisher
+
+
+async def test_a_publish_keeps_its_timeout_with_much_to_mend_and_mends_the_next_time(
+    stores: Stores, site: Site, app: Application, publisher: Publisher
+) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to stop")
+    event = Outgoing(site.names.events, "due.event.x", b"{}")
+    assert await publisher.publish([event], TIMEOUT) == [Verdict.CONFIRMED]
+    await app.channel.exchange_delete(site.names.events)
+    assert await publisher.publish([event], TIMEOUT) == [Verdict.CLOSED]
+    stores.rabbitmq.pause()
+    try:
+        began = time.monotonic()
+        assert await publisher.publish([event], timeout=0.5) == [Verdict.UNKNOWN]
+        assert time.monotonic() - began < TIMEOUT / 2
+    finally:
+        stores.rabbitmq.resume()
+    assert await publisher.publish([event], TIMEOUT) == [Verdict.CONFIRMED]
+
+
+async def test_what_cannot_be_written_shifts_no_verdict(site: Site, app: Application, publisher: Publisher) -> None:
+    full = f"{site.prefix}full"
+    await app.binds(full, "due.event.full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    to_full = Outgoing("", full, b"{}")
+    assert await publisher.publish([to_full], TIMEOUT) == [Verdict.CONFIRMED]
+    with pytest.raises(ValueError, match="range"):
+        await publisher.publish([to_full, to_full, CANNOT_BE_WRITTEN], TIMEOUT)
+    to_others = Outgoing("", site.names.parked, b"{}")
+    verdicts = await publisher.publish([to_full, to_others, to_others, to_others], TIMEOUT)
+    assert verdicts == [Verdict.NACKED, *[Verdict.CONFIRMED] * 3]
+    await app.channel.queue_delete(full)
+
+
+async def test_a_publish_that_ends_in_an_error_of_our_own_leaves_its_channel(site: Site, publisher: Publisher) -> None:
+    to_parking = Outgoing(site.names.parking, "x", b"{}")
+    await publisher.publish([to_parking], TIMEOUT)
+    first = publisher._channel
+    await publisher.publish([to_parking], TIMEOUT)
+    assert publisher._channel is first
+    with pytest.raises(ValueError, match="range"):
+        await publisher.publish([CANNOT_BE_WRITTEN], TIMEOUT)
+    assert await publisher.publish([to_parking], TIMEOUT) == [Verdict.CONFIRMED]
+    assert publisher._channel is not first
+
+
+async def test_a_publish_that_is_cancelled_leaves_its_channel(stores: Stores, site: Site, publisher: Publisher) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to stop")
+    to_parking = Outgoing(site.names.parking, "x", b"{}")
+    await publisher.publish([to_parking], TIMEOUT)
+    first = publisher._channel
+    stores.rabbitmq.pause()
+    try:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(publisher.publish([to_parking], TIMEOUT), 0.2)
+    finally:
+        stores.rabbitmq.resume()
+    assert await publisher.publish([to_parking], TIMEOUT) == [Verdict.CONFIRMED]
+    assert publisher._channel is not first
