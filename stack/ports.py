@@ -8,11 +8,17 @@ import socket
 
 LOOPBACK = "127.0.0.1"
 PRIVATE_PORTS = range(20_000, 30_000)
+# Nobody's seed: two processes that were given the same one would find the same ports.
+_chance = random.SystemRandom()
+_given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment; whoever binds it must still be ready to lose the race."""
-    for port in random.sample(PRIVATE_PORTS, k=200):
+    """A port that nobody listens on at this moment, and that this process was not given before: its server may be about
+    to start, or down for a restart. Whoever binds it must still be ready to lose the race to another process.
+    """
+    fresh = [port for port in PRIVATE_PORTS if port not in _given]
+    for port in _chance.sample(fresh, k=min(200, len(fresh))):
         with socket.socket() as candidate:
             # Like every server: a connection of an earlier one that still lingers in TIME_WAIT is no obstacle.
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -20,5 +26,6 @@ def free_port() -> int:
                 candidate.bind((LOOPBACK, port))
             except OSError:
                 continue
+            _given.add(port)
             return port
     raise RuntimeError(f"no free port on {LOOPBACK} between {PRIVATE_PORTS.start} and {PRIVATE_PORTS.stop}")
