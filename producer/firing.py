@@ -20,7 +20,7 @@ from producer.metrics import LaneMetrics, Metrics
 from producer.planning import DueJob, Plan, plan
 from producer.precedence import SHORT_HOLD, Precedence
 from producer.reporting import Volley, report
-from producer.settling import Settled, Shot, settle_all
+from producer.settling import END_OF_TURN, Settled, Shot, settle_all
 from producer.store import Claim, Lane, Upcoming, claim_due, look_ahead
 from shared.bell import Bell
 from shared.breath import LONGEST_HOLD_SECONDS, Breath
@@ -77,6 +77,7 @@ class Firer:
     max_batch: int
     publish_timeout: float
     help_wanted: Bell = field(default_factory=Bell)  # rung when there may be more than one claim's worth of work
+    turn_ended: Bell = field(default_factory=Bell)  # rung when a rule waits for its next turn, in the lane for those
     _batch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,13 +97,19 @@ class Firer:
                 if claim is None:
                     return Idle(await look_ahead(connection, self.lane, moment), began)
                 reached(Point.PRODUCER_CLAIMED)
-                if len(claim.jobs) == limit:
+                calls_for_help = len(claim.jobs) == limit
+                if calls_for_help and claim.ahead <= 0:
                     self.help_wanted.ring()
                 with self._going_first():
                     shots, messages = await self._aim(claim)
                     if not await _has_come(claim, clock_read):
                         return Idle(Upcoming(claim.moment, claim.ahead), clock_read)
+                    if calls_for_help and claim.ahead > 0:  # sooner, whoever came would have found nothing due
+                        self.help_wanted.ring()
                     verdicts = await self._publish(shots, messages)
+                # Should it not be settled, all of it is published again. So that is not to be more than one, until
+                # something is settled.
+                batch, self._batch = self._batch, 1
                 reached(Point.PRODUCER_PUBLISHED)
                 published_at = claim.now + timedelta(seconds=time.monotonic() - clock_read)
                 await self._stand_aside()
@@ -112,7 +119,10 @@ class Firer:
                 then = None if full else await self._look_beyond(connection, claim, settled)
                 reached(Point.PRODUCER_SETTLED)
             self.lane_metrics.transaction.observe(time.monotonic() - began)
+        self._batch = batch
         reached(Point.PRODUCER_COMMITTED)
+        if any(row.pause == END_OF_TURN for row in settled):
+            self.turn_ended.ring()
         # Committed: only now is it true.
         await report(self.metrics, Volley(self.lane, shots, verdicts, published_at), self._breath())
         await self.publisher.mend()

@@ -18,11 +18,13 @@ from shared.pulse import beat, resting
 
 # Sleeping ends by whole milliseconds, and may end early.
 EARLY_BIRD = 0.002
+# A lane looks every half second, and after a trouble not much later.
+LONGEST_PAUSE = 1.0
 
 
 async def watch_lane(firer: Firer, broker: Broker, bell: Bell, stop: Stop) -> None:
     """The lane's first worker: the only one that polls."""
-    backoff = Backoff()
+    backoff = Backoff(cap=LONGEST_PAUSE)
     moment: datetime | None = None
     while not stop.requested:
         beat()
@@ -54,12 +56,21 @@ async def _sleep(idle: Idle, bell: Bell, stop: Stop) -> datetime | None:
 
 async def help_lane(firer: Firer, broker: Broker, stop: Stop) -> None:
     """The lane's other workers: sleep until somebody's claim was full."""
+    backoff = Backoff()
     while not stop.requested:
         with resting():
             await first_of(firer.help_wanted.wait(None), stop.wait())
         firer.help_wanted.silence()
-        while not stop.requested and isinstance(await _try_to_fire(firer, broker, stop), Fired):
+        while not stop.requested:
             beat()
+            fired = await _try_to_fire(firer, broker, stop)
+            if isinstance(fired, Stuck):
+                # Whatever it is, this worker's own claim may have called for help: the same rows, again and again.
+                await stop.sleep(backoff.next_pause())
+                break
+            backoff.reset()
+            if isinstance(fired, Idle):
+                break
 
 
 async def _try_to_fire(

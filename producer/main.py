@@ -53,7 +53,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         await first_of(_look_around(pool), stop.wait())
         if stop.requested:
             return
-        bells, precedence = [], Precedence()
+        bells, precedence = {lane: Bell() for lane in workers}, Precedence()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
@@ -61,8 +61,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
 
             for lane, count in workers.items():
                 broker = patient if lane.patient else prompt
-                bell, help_wanted = Bell(), Bell()
-                bells.append(bell)
+                help_wanted = Bell()
                 firers = [
                     Firer(
                         lane=lane,
@@ -75,13 +74,14 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                         help_wanted=help_wanted,
+                        turn_ended=bells[REFUSED],
                     )
                     for _ in range(count)
                 ]
-                start(f"lane {lane.name}", watch_lane(firers[0], broker, bell, stop))
+                start(f"lane {lane.name}", watch_lane(firers[0], broker, bells[lane], stop))
                 for number, firer in enumerate(firers[1:], start=1):
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
-            start("listener", listen_until_stopped(settings.database_url, bells, stop))
+            start("listener", listen_until_stopped(settings.database_url, [*bells.values()], stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
             for kind, retention in (

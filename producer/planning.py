@@ -1,7 +1,7 @@
 """Deciding what a due job does now: which occurrences ring, which are dropped, and what comes after. Pure.
 
 A claim handles a bounded number of occurrences of one job, so that a rule with a year to catch up on takes its turns
-like everybody else; what is left over is due again at once.
+like everybody else: what is left over waits behind the others that do so.
 """
 
 from collections.abc import Callable
@@ -44,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     ringing: tuple[Occurrence, ...]
     dropped: bool
     then: Occurrence | None
+    behind: bool = False  # `then` is due already
 
 
 def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
@@ -65,10 +66,14 @@ def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False)
     if following is not None and following.at < misfired_before:
         # The search was cut short by its bound on work: keep what it found, go on with the next claim. Always a step
         # further: a search that found nothing at all would find nothing the next time, too.
-        return Plan((), dropped=True, then=latest if latest != start else following)
+        return Plan((), dropped=True, then=latest if latest != start else following, behind=True)
     if job.misfire is Misfire.LATEST:
-        return Plan((latest,), dropped=latest != start, then=following)
-    return Plan((), dropped=True, then=following)
+        return Plan((latest,), dropped=latest != start, then=following, behind=_is_due(following, now))
+    return Plan((), dropped=True, then=following, behind=_is_due(following, now))
+
+
+def _is_due(occurrence: Occurrence | None, now: datetime) -> bool:
+    return occurrence is not None and occurrence.at <= now
 
 
 def _read_rule(text: str) -> Rule:
@@ -86,4 +91,4 @@ def _burst(rule: Rule, start: Occurrence, now: datetime, enough: Callable[[], bo
     while upcoming is not None and upcoming.at <= now and len(ringing) < BURST and not enough():
         ringing.append(upcoming)
         upcoming = rule.next_after(upcoming)
-    return Plan(tuple(ringing), dropped=False, then=upcoming)
+    return Plan(tuple(ringing), dropped=False, then=upcoming, behind=_is_due(upcoming, now))

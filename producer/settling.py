@@ -13,6 +13,9 @@ from shared.recurrence import Occurrence
 FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 
+# A rule that has more to ring than its turn allows: it is due again, behind all others that are.
+END_OF_TURN = timedelta(0)
+
 RANG = [Verdict.CONFIRMED]
 
 
@@ -52,7 +55,8 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
 
     Occurrences count in order: the first that was not confirmed is where the job stands, and it keeps its due_at. If
     the broker refused it, it waits for a growing pause, out of the others' way; if the answer is unknown, it is simply
-    due again.
+    due again. One that rang as often as it may in a turn goes to the end of the line: being the oldest, it would always
+    be first.
     """
     if job.rule is None and verdicts == RANG:
         return Settled(
@@ -82,7 +86,7 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
         sequence=job.sequence + confirmed,
         last_due_at=plan.ringing[confirmed - 1].at if confirmed else None,
         refusals=refusals,
-        pause=pause_after(refusals) if refused else None,
+        pause=pause_after(refusals) if refused else END_OF_TURN if all_confirmed and plan.behind else None,
         trigger_id=job.trigger_id,
     )
 

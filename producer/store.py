@@ -23,7 +23,11 @@ PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "
 # An occurrence this young is never kept waiting by a backlog of older ones.
 FRESH_SECONDS = 30
 
+# Settling needs a lock on the table that a claim alone does not take, and CREATE INDEX, say, has a lock that lets the
+# one pass and not the other: then events would be published, and published again, for as long as it lasts. So whoever
+# claims asks for both at once.
 _CLAIMED = """
+with table_lock as (update jobs set version = version where false)
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
        refusals, traceparent, null as trigger_id, now() as now
   from jobs
@@ -191,6 +195,7 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
 FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE, settle_jobs)
 # What is late already was due before: there is nothing to look forward to.
 BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs, patient=True)
+# Whoever waits for another try, or for another turn: the one that has waited for longest comes first.
 REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs, patient=True)
 
 
@@ -243,20 +248,20 @@ with pending as (
     select count(*) as jobs, min(next_run_at) as oldest from (
         select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
          order by next_run_at limit $1) as counted
-), refused as (
-    select count(*) as jobs, min(next_run_at) as oldest from (
-        select next_run_at from jobs where status = 'pending' and retry_at is not null
+), waiting as (
+    select count(*) as jobs, count(*) filter (where refusals > 0) as refused, min(next_run_at) as oldest from (
+        select next_run_at, refusals from jobs where status = 'pending' and retry_at is not null
          order by retry_at limit $1) as counted
 ), estimate as (
     select sum(reltuples) as jobs from pg_class where oid in ('jobs_due'::regclass, 'jobs_refused'::regclass)
 )
-select case when pending.jobs < $1 then pending.jobs + refused.jobs
-            else greatest(pending.jobs + refused.jobs, estimate.jobs::bigint) end as pending,
-       due.jobs as overdue,
-       refused.jobs as refused,
-       coalesce(extract(epoch from now() - least(due.oldest, refused.oldest)), 0) as oldest_overdue_seconds,
+select case when pending.jobs < $1 then pending.jobs + waiting.jobs
+            else greatest(pending.jobs + waiting.jobs, estimate.jobs::bigint) end as pending,
+       due.jobs + waiting.jobs - waiting.refused as overdue,
+       waiting.refused as refused,
+       coalesce(extract(epoch from now() - least(due.oldest, waiting.oldest)), 0) as oldest_overdue_seconds,
        coalesce(pg_stat_get_dead_tuples('jobs'::regclass), 0) as dead_rows
-  from pending, due, refused, estimate
+  from pending, due, waiting, estimate
 """
 
 

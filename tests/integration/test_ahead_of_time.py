@@ -8,7 +8,7 @@ import pytest
 
 from producer.firing import LONGEST_HEAD_START, Fired, Idle
 from producer.planning import BURST
-from producer.store import FRESH, claim_due
+from producer.store import BACKLOG, FRESH, REFUSED, claim_due
 from shared import fault_points
 from shared.fault_points import Point
 from tests.support.application import Application
@@ -76,13 +76,15 @@ async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any
 async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_once(site: Site, database: Any) -> None:
     """What is left of the rule is due before the moment of the claim, and what comes next is looked for after it."""
     secondly = minutely(rrule="FREQ=SECONDLY", start_at="2020-01-01T00:00:00Z")
-    await insert_due(database, 1, late=timedelta(seconds=BURST + 5), rule=secondly)
-    await insert_due(database, 1, prefix="later-", late=-timedelta(seconds=5))
-    async with a_firer(site, FRESH) as firer:
-        fired = await firer.fire_once()
+    await insert_due(database, 1, late=timedelta(seconds=2 * BURST + 5), rule=secondly)
+    async with a_firer(site, BACKLOG) as firer, a_firer(site, REFUSED) as turns:
+        assert isinstance(await firer.fire_once(), Fired)
+        assert isinstance(await firer.fire_once(), Idle), "its turn is over"
+        fired = await turns.fire_once()
         assert isinstance(fired, Fired)
         assert fired.then is None
-        assert await firer.fire_once() == Fired(1, full=False), "the rest of it"
+        assert await turns.fire_once() == Fired(1, full=False), "the rest of it"
+        assert (await read_job(database, "job-000001"))["retry_at"] is None, "it keeps up"
 
 
 async def test_a_moment_that_another_producer_fires_is_not_looked_forward_to_again(site: Site, database: Any) -> None:

@@ -75,7 +75,7 @@ async def test_three_producers_fire_every_job_exactly_once(site: Site, app: Appl
 async def test_a_claim_is_an_index_scan_without_a_sort(database: Any, statement: str, index: str) -> None:
     await _fill(database)
     plan = await _explain(database, statement, "null::timestamptz", "500")
-    nodes = list(_nodes(plan))
+    nodes = [node for node in _nodes(plan) if node["Node Type"] not in {"ModifyTable", "Result"}]  # of the table's lock
     assert [node["Node Type"] for node in nodes] == ["Limit", "LockRows", "Index Scan"]
     assert nodes[-1]["Index Name"] == index
     assert "coalesce" in nodes[-1]["Index Cond"].lower() or "now()" in nodes[-1]["Index Cond"]
