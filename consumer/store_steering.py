@@ -26,7 +26,7 @@ update jobs
   from unnest($1::text[], $2::text[], $3::text[]) as w(id, status, by)
  where jobs.id = w.id and jobs.status in ('pending', 'paused') and jobs.status <> w.status
    and (jobs.owner is null or jobs.owner = w.by or w.by = any($4::text[]))
-returning jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $5) as due_soon
+returning jobs.id, jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $5) as due_soon
 """
 
 
@@ -48,6 +48,8 @@ async def steer_jobs(
     )
     if any(row["due_soon"] for row in steered):
         await due_soon.notify(connection)
+    elif left_alone := jobs.keys() - {row["id"] for row in steered}:
+        await due_soon.notify_if_held_up(connection, left_alone)
     return jobs
 
 
@@ -87,4 +89,6 @@ async def insert_triggers(
     inserted = await connection.fetch(INSERT_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)), operators)
     if inserted:
         await due_soon.notify(connection)
+    else:
+        await due_soon.notify_if_held_up(connection, jobs)
     return jobs, {(row["job_id"], row["trigger_id"]) for row in inserted}
