@@ -116,6 +116,25 @@ async def test_a_job_that_is_over_cannot_be_triggered(site: Site, app: Applicati
         assert await app.count(site.names.parked) == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "rang"),
+    [("done", True), ("done", False), ("cancelled", True), ("cancelled", False)],
+)
+async def test_a_trigger_that_comes_again_is_a_duplicate_even_if_its_job_has_ended_since(
+    site: Site, app: Application, database: Any, status: str, rang: bool
+) -> None:
+    """Unless the job was cancelled before it rang: then it never will."""
+    async with running_consumer(site):
+        await app.request(a_request())
+        await app.trigger("job-1", "x")
+        await database.execute("update triggers set fired_at = case when $1 then now() end", rang)
+        await database.execute("update jobs set status = $1, next_run_at = null, finished_at = now()", status)
+        dropped = status == "cancelled" and not rang
+        assert (await app.trigger("job-1", "x"))["outcome"] == ("rejected" if dropped else "duplicate")
+        assert (await app.trigger("job-1", "y"))["outcome"] == "rejected"
+        assert await database.fetchval("select count(*) from triggers") == 1
+
+
 async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
     site: Site, app: Application, database: Any
 ) -> None:
