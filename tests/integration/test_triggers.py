@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store import claim_due
+from producer.store import claim_due, delete_finished
 from producer.store_triggers import TRIGGERS
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
@@ -209,6 +209,23 @@ async def test_a_trigger_reaches_the_webhook_with_its_id_and_a_key_of_its_own(
         [row] = await wait_until_fired(database, 1)
         assert (call.content["trigger_id"], call.content["sequence"], call.content["payload"]) == ("x", 1, 5)
         assert call.key == idempotency_key("job-1", row["requested_at"], "default", "x")
+
+
+async def test_a_done_job_is_kept_until_its_triggers_have_rung_and_a_cancelled_one_is_not(database: Any) -> None:
+    await insert_due(database, 3)
+    await insert_triggers_of_all_jobs(database, 2)
+    await database.execute(
+        "update triggers set fired_at = now() where trigger_id = 'trigger-1' or job_id = 'job-000003'"
+    )
+    await database.execute(
+        "update jobs set status = case id when 'job-000001' then 'cancelled' else 'done' end, next_run_at = null,"
+        " finished_at = now() - interval '31 days'"
+    )
+    assert await delete_finished(database, timedelta(days=30), 10) == 2
+    assert [row["id"] for row in await database.fetch("select id from jobs")] == ["job-000002"]
+    assert await database.fetchval("select count(*) from triggers where fired_at is null") == 1, "it is still to ring"
+    await database.execute("update triggers set fired_at = now()")
+    assert await delete_finished(database, timedelta(days=30), 10) == 1
 
 
 async def test_fired_triggers_are_deleted_when_they_are_old_or_with_their_job(site: Site, database: Any) -> None:
