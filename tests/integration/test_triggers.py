@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store import claim_due, delete_finished
+from producer.store import claim_due, delete_finished, look_ahead
 from producer.store_triggers import TRIGGERS
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
@@ -149,6 +149,48 @@ async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
             assert row["job_id"] == "done"
             [event] = await app.hears(1)
             assert event.content["id"] == "done"
+
+
+async def test_triggers_do_not_wait_for_a_poll_behind_those_of_a_cancelled_job(
+    site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every claim is full, mostly of what it drops; and one trigger that the broker refused is to ring tomorrow."""
+    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    for prefix in ("cancelled-", "live-", "refused-"):
+        await insert_due(database, 1, prefix=prefix, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 100)
+    await database.execute(
+        "update jobs set status = 'cancelled', next_run_at = null, finished_at = now() where id like 'cancelled-%'"
+    )
+    await database.execute("delete from triggers where job_id not like 'cancelled-%' and sequence % 20 <> 0")
+    await database.execute(
+        "update triggers set fire_at = now() + case when job_id like 'refused-%' then interval '1 day'"
+        " else make_interval(secs => sequence - 200) end"
+    )
+    async with running_producer(site, batch_size=5):
+        await app.hears(5)
+        assert {event.content["id"] for event in app.heard} == {"live-000001"}
+        assert [event.content["sequence"] for event in app.heard] == [20, 40, 60, 80, 100]
+
+        async def dropped() -> bool:
+            return not await database.fetchval("select count(*) from triggers where job_id like 'cancelled-%'")
+
+        await eventually(dropped)
+
+
+async def test_a_look_ahead_leaves_out_triggers_that_somebody_else_holds(site: Site, database: Any) -> None:
+    """Looking again at once would find nothing to claim, and so on until they are free."""
+    await insert_due(database, 1, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 1)
+    other = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        for held in ("jobs", "triggers"):
+            async with other.transaction():
+                await other.execute(f"select from {held} for no key update")
+                assert await look_ahead(database, TRIGGERS) is None, held
+        assert await look_ahead(database, TRIGGERS) is not None
+    finally:
+        await other.close(timeout=5)
 
 
 async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
