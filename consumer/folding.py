@@ -36,6 +36,7 @@ class StoredJob(msgspec.Struct, frozen=True):
     applied: bool  # this batch changed it
     created: bool  # this batch made it
     owner: str | None = None
+    due_soon: bool = False  # producers are to be told
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -108,8 +108,8 @@ class BatchHandler:
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:
-            jobs, inserted = await insert_triggers(connection, commands, self.operators)
-        return answer_triggers(commands, jobs, inserted, self.operators)
+            stored = await insert_triggers(connection, commands, self.operators)
+        return answer_triggers(commands, stored, self.operators)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:

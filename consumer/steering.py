@@ -22,6 +22,15 @@ class LockedJob:
     owner: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTriggers:
+    """What became of a batch of triggers."""
+
+    jobs: Mapping[str, LockedJob]
+    new: Collection[TriggerKey] = ()
+    heeded: Collection[TriggerKey] = ()  # of jobs that are over: those that rang before, or are still to ring
+
+
 def last_wishes(commands: Sequence[Pause | Resume]) -> dict[str, Pause | Resume]:
     """In order of arrival the last one wins."""
     return {command.id: command for command in commands}
@@ -48,29 +57,27 @@ def answer_steering(
     return answers
 
 
-def answer_triggers(
-    commands: Sequence[Trigger],
-    jobs: Mapping[str, LockedJob],
-    inserted: Collection[TriggerKey],
-    operators: Collection[str],
-) -> list[Answer]:
+def answer_triggers(commands: Sequence[Trigger], stored: StoredTriggers, operators: Collection[str]) -> list[Answer]:
+    """One that comes again is told so, even if its job has ended since."""
     first = first_of_each(commands)
     answers = []
     for position, command in enumerate(commands):
-        job, key = jobs.get(command.id), (command.id, command.trigger_id)
-        is_new = key in inserted and first[key] == position
+        job, key = stored.jobs.get(command.id), (command.id, command.trigger_id)
+        is_new = key in stored.new and first[key] == position
         outcome = Outcome.TRIGGERED if is_new else Outcome.DUPLICATE
-        refused = _refusal(command, job, operators)
+        refused = _refusal(command, job, operators, heeded=key in stored.heeded)
         answers.append(refused or Answer(command.id, outcome, job.next_run_at if job else None, changed=is_new))
     return answers
 
 
-def _refusal(command: Pause | Resume | Trigger, job: LockedJob | None, operators: Collection[str]) -> Answer | None:
+def _refusal(
+    command: Pause | Resume | Trigger, job: LockedJob | None, operators: Collection[str], *, heeded: bool = False
+) -> Answer | None:
     if job is None:
         # It may have overtaken its request: kept, so that a person can send it again.
         return refuse(command.id, "id: there is no such job")
     if not may_command(command.user, job.owner, operators):
         return refuse(command.id, NOT_YOURS)
-    if job.status not in OPEN:
+    if job.status not in OPEN and not heeded:
         return Answer(command.id, Outcome.REJECTED, errors=(f"id: the job is {job.status}",))
     return None

@@ -64,10 +64,10 @@ async def apply_changes(
         due_soon.NOTIFY_WITHIN_SECONDS,
     )
     jobs = {row["id"]: _stored(row, applied=True, created=row["created"]) for row in applied}
-    if any(row["due_soon"] for row in applied):
-        await due_soon.notify(connection)
     if unchanged := [change.id for change in changes if change.id not in jobs]:
         jobs |= await _read_jobs(connection, unchanged)
+    if any(job.due_soon for job in jobs.values()):
+        await due_soon.notify(connection)
     return jobs
 
 
@@ -94,16 +94,26 @@ def _columns(change: Change) -> tuple[object, ...]:
     )
 
 
-READ_JOBS = "select id, status, revision, next_run_at, owner from jobs where id = any($1::text[])"
+# Due about now: while this transaction held them, a claim may have skipped them at their very moment.
+READ_JOBS = """
+select id, status, revision, next_run_at, owner,
+       status = 'pending' and coalesce(retry_at, next_run_at) between now() - make_interval(secs => $2)
+                                                                  and clock_timestamp() + make_interval(secs => $2)
+       as due_soon
+  from jobs
+ where id = any($1::text[])
+"""
 
 
 async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, StoredJob]:
     """Those that APPLY_CHANGES left alone. It locked them all the same, so they are as it saw them."""
-    return {row["id"]: _stored(row) for row in await connection.fetch(READ_JOBS, ids)}
+    rows = await connection.fetch(READ_JOBS, ids, due_soon.NOTIFY_WITHIN_SECONDS)
+    return {row["id"]: _stored(row) for row in rows}
 
 
 def _stored(row: asyncpg.Record, *, applied: bool = False, created: bool = False) -> StoredJob:
-    return StoredJob(JobStatus(row["status"]), row["revision"], row["next_run_at"], applied, created, row["owner"])
+    status, revision, next_run_at, owner = JobStatus(row["status"]), row["revision"], row["next_run_at"], row["owner"]
+    return StoredJob(status, revision, next_run_at, applied, created, owner, row["due_soon"])
 
 
 async def database_now(connection: Connection) -> datetime:

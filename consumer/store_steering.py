@@ -5,10 +5,10 @@ those that a producer is firing and keeps two consumers from deadlocking; the st
 from collections.abc import Collection, Sequence
 
 from consumer.commands import Pause, Resume, Trigger
-from consumer.steering import LockedJob, TriggerKey, first_of_each, last_wishes
+from consumer.steering import LockedJob, StoredTriggers, TriggerKey, first_of_each, last_wishes
 from shared import due_soon
 from shared.database import Connection
-from shared.job_states import JobStatus
+from shared.job_states import OPEN, JobStatus
 
 LOCK_JOBS = """
 select id, status, next_run_at, owner from jobs where id = any($1::text[]) order by id for no key update
@@ -26,7 +26,7 @@ update jobs
   from unnest($1::text[], $2::text[], $3::text[]) as w(id, status, by)
  where jobs.id = w.id and jobs.status in ('pending', 'paused') and jobs.status <> w.status
    and (jobs.owner is null or jobs.owner = w.by or w.by = any($4::text[]))
-returning jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $5) as due_soon
+returning jobs.id, jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $5) as due_soon
 """
 
 
@@ -48,6 +48,8 @@ async def steer_jobs(
     )
     if any(row["due_soon"] for row in steered):
         await due_soon.notify(connection)
+    elif left_alone := jobs.keys() - {row["id"] for row in steered}:
+        await due_soon.notify_if_held_up(connection, left_alone)
     return jobs
 
 
@@ -77,14 +79,32 @@ returning job_id, trigger_id
 
 async def insert_triggers(
     connection: Connection, commands: Sequence[Trigger], operators: Sequence[str]
-) -> tuple[dict[str, LockedJob], set[TriggerKey]]:
-    """After the commit every trigger of an open job is there, once. Returns the jobs, and which triggers are new. Call
-    it inside a transaction.
-    """
+) -> StoredTriggers:
+    """After the commit every trigger of an open job is there, once. Call it inside a transaction."""
     triggers = [commands[position] for position in first_of_each(commands).values()]
     jobs = await _lock_jobs(connection, {trigger.id for trigger in triggers})
     rows = [(t.id, t.trigger_id, t.payload, t.traceparent, t.user) for t in triggers]
     inserted = await connection.fetch(INSERT_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)), operators)
     if inserted:
         await due_soon.notify(connection)
-    return jobs, {(row["job_id"], row["trigger_id"]) for row in inserted}
+    else:
+        await due_soon.notify_if_held_up(connection, jobs)
+    of_the_ended = [trigger for trigger in triggers if trigger.id in jobs and jobs[trigger.id].status not in OPEN]
+    heeded = await _read_heeded(connection, of_the_ended) if of_the_ended else set()
+    return StoredTriggers(jobs, {(row["job_id"], row["trigger_id"]) for row in inserted}, heeded)
+
+
+# A cancel drops what has not rung; the end of a rule does not.
+READ_HEEDED = """
+select t.job_id, t.trigger_id
+  from unnest($1::text[], $2::text[]) as a(job_id, trigger_id)
+  join triggers t on t.job_id = a.job_id and t.trigger_id = a.trigger_id
+  join jobs j on j.id = t.job_id
+ where t.fired_at is not null or j.status <> 'cancelled'
+"""
+
+
+async def _read_heeded(connection: Connection, triggers: Sequence[Trigger]) -> set[TriggerKey]:
+    """Which of them rang, or are still to ring."""
+    rows = await connection.fetch(READ_HEEDED, [t.id for t in triggers], [t.trigger_id for t in triggers])
+    return {(row["job_id"], row["trigger_id"]) for row in rows}

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store import claim_due
+from producer.store import claim_due, delete_finished, look_ahead
 from producer.store_triggers import TRIGGERS
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
@@ -116,6 +116,25 @@ async def test_a_job_that_is_over_cannot_be_triggered(site: Site, app: Applicati
         assert await app.count(site.names.parked) == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "rang"),
+    [("done", True), ("done", False), ("cancelled", True), ("cancelled", False)],
+)
+async def test_a_trigger_that_comes_again_is_a_duplicate_even_if_its_job_has_ended_since(
+    site: Site, app: Application, database: Any, status: str, rang: bool
+) -> None:
+    """Unless the job was cancelled before it rang: then it never will."""
+    async with running_consumer(site):
+        await app.request(a_request())
+        await app.trigger("job-1", "x")
+        await database.execute("update triggers set fired_at = case when $1 then now() end", rang)
+        await database.execute("update jobs set status = $1, next_run_at = null, finished_at = now()", status)
+        dropped = status == "cancelled" and not rang
+        assert (await app.trigger("job-1", "x"))["outcome"] == ("rejected" if dropped else "duplicate")
+        assert (await app.trigger("job-1", "y"))["outcome"] == "rejected"
+        assert await database.fetchval("select count(*) from triggers") == 1
+
+
 async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
     site: Site, app: Application, database: Any
 ) -> None:
@@ -130,6 +149,48 @@ async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
             assert row["job_id"] == "done"
             [event] = await app.hears(1)
             assert event.content["id"] == "done"
+
+
+async def test_triggers_do_not_wait_for_a_poll_behind_those_of_a_cancelled_job(
+    site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every claim is full, mostly of what it drops; and one trigger that the broker refused is to ring tomorrow."""
+    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    for prefix in ("cancelled-", "live-", "refused-"):
+        await insert_due(database, 1, prefix=prefix, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 100)
+    await database.execute(
+        "update jobs set status = 'cancelled', next_run_at = null, finished_at = now() where id like 'cancelled-%'"
+    )
+    await database.execute("delete from triggers where job_id not like 'cancelled-%' and sequence % 20 <> 0")
+    await database.execute(
+        "update triggers set fire_at = now() + case when job_id like 'refused-%' then interval '1 day'"
+        " else make_interval(secs => sequence - 200) end"
+    )
+    async with running_producer(site, batch_size=5):
+        await app.hears(5)
+        assert {event.content["id"] for event in app.heard} == {"live-000001"}
+        assert [event.content["sequence"] for event in app.heard] == [20, 40, 60, 80, 100]
+
+        async def dropped() -> bool:
+            return not await database.fetchval("select count(*) from triggers where job_id like 'cancelled-%'")
+
+        await eventually(dropped)
+
+
+async def test_a_look_ahead_leaves_out_triggers_that_somebody_else_holds(site: Site, database: Any) -> None:
+    """Looking again at once would find nothing to claim, and so on until they are free."""
+    await insert_due(database, 1, late=timedelta(days=-1))
+    await insert_triggers_of_all_jobs(database, 1)
+    other = await asyncpg.connect(site.database_url, timeout=10)
+    try:
+        for held in ("jobs", "triggers"):
+            async with other.transaction():
+                await other.execute(f"select from {held} for no key update")
+                assert await look_ahead(database, TRIGGERS) is None, held
+        assert await look_ahead(database, TRIGGERS) is not None
+    finally:
+        await other.close(timeout=5)
 
 
 async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
@@ -190,6 +251,23 @@ async def test_a_trigger_reaches_the_webhook_with_its_id_and_a_key_of_its_own(
         [row] = await wait_until_fired(database, 1)
         assert (call.content["trigger_id"], call.content["sequence"], call.content["payload"]) == ("x", 1, 5)
         assert call.key == idempotency_key("job-1", row["requested_at"], "default", "x")
+
+
+async def test_a_done_job_is_kept_until_its_triggers_have_rung_and_a_cancelled_one_is_not(database: Any) -> None:
+    await insert_due(database, 3)
+    await insert_triggers_of_all_jobs(database, 2)
+    await database.execute(
+        "update triggers set fired_at = now() where trigger_id = 'trigger-1' or job_id = 'job-000003'"
+    )
+    await database.execute(
+        "update jobs set status = case id when 'job-000001' then 'cancelled' else 'done' end, next_run_at = null,"
+        " finished_at = now() - interval '31 days'"
+    )
+    assert await delete_finished(database, timedelta(days=30), 10) == 2
+    assert [row["id"] for row in await database.fetch("select id from jobs")] == ["job-000002"]
+    assert await database.fetchval("select count(*) from triggers where fired_at is null") == 1, "it is still to ring"
+    await database.execute("update triggers set fired_at = now()")
+    assert await delete_finished(database, timedelta(days=30), 10) == 1
 
 
 async def test_fired_triggers_are_deleted_when_they_are_old_or_with_their_job(site: Site, database: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 from consumer.commands import Pause, Resume, Trigger
 from consumer.folding import Answer
 from consumer.ownership import NOT_YOURS, may_command
-from consumer.steering import LockedJob, answer_steering, answer_triggers, last_wishes
+from consumer.steering import LockedJob, StoredTriggers, answer_steering, answer_triggers, last_wishes
 from shared.job_states import OPEN, JobStatus
 from shared.messages import Outcome
 from tests.support.builders import NOON
@@ -30,27 +30,37 @@ def test_a_pause_and_a_resume_of_an_open_job_are_told_that_it_is_so(status: JobS
 @pytest.mark.parametrize("status", sorted(set(JobStatus) - OPEN))
 def test_what_is_over_obeys_nobody_and_the_command_is_not_kept(status: JobStatus) -> None:
     jobs = {"a": LockedJob(status, None)}
-    told = answer_steering([Pause("a"), Resume("a")], jobs, ()) + answer_triggers([Trigger("a", "x")], jobs, set(), ())
+    told = answer_steering([Pause("a"), Resume("a")], jobs, ())
+    told += answer_triggers([Trigger("a", "x")], StoredTriggers(jobs), ())
     assert told == [Answer("a", Outcome.REJECTED, errors=(f"id: the job is {status}",))] * 3
 
 
 def test_a_command_for_an_unknown_id_is_refused_and_kept() -> None:
-    told = answer_steering([Pause("a"), Resume("a")], {}, ()) + answer_triggers([Trigger("a", "x")], {}, set(), ())
+    told = answer_steering([Pause("a"), Resume("a")], {}, ())
+    told += answer_triggers([Trigger("a", "x")], StoredTriggers({}), ())
     assert told == [Answer("a", Outcome.REJECTED, errors=("id: there is no such job",), parked=True)] * 3
 
 
 def test_another_users_command_is_refused_and_kept_even_if_the_job_is_over() -> None:
     jobs = {"a": LockedJob(JobStatus.DONE, None, owner="alice")}
     told = answer_steering([Pause("a", "bob"), Resume("a")], jobs, ())
-    told += answer_triggers([Trigger("a", "x", user="bob")], jobs, set(), ())
+    told += answer_triggers([Trigger("a", "x", user="bob")], StoredTriggers(jobs, heeded={("a", "x")}), ())
     assert told == [Answer("a", Outcome.REJECTED, errors=(NOT_YOURS,), parked=True)] * 3
 
 
 def test_of_two_triggers_with_one_id_the_first_rings() -> None:
     commands = [Trigger("a", "x"), Trigger("a", "x"), Trigger("a", "y")]
-    answers = answer_triggers(commands, {"a": PENDING}, {("a", "x")}, ())
+    answers = answer_triggers(commands, StoredTriggers({"a": PENDING}, new={("a", "x")}), ())
     assert [given.outcome for given in answers] == [Outcome.TRIGGERED, Outcome.DUPLICATE, Outcome.DUPLICATE]
     assert [given.changed for given in answers] == [True, False, False]
+
+
+@pytest.mark.parametrize("status", sorted(set(JobStatus) - OPEN))
+def test_a_trigger_that_was_heeded_is_a_duplicate_even_if_its_job_is_over(status: JobStatus) -> None:
+    stored = StoredTriggers({"a": LockedJob(status, None)}, heeded={("a", "x")})
+    known, unknown = answer_triggers([Trigger("a", "x"), Trigger("a", "y")], stored, ())
+    assert known == Answer("a", Outcome.DUPLICATE)
+    assert unknown.outcome is Outcome.REJECTED
 
 
 @pytest.mark.parametrize(
