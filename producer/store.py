@@ -207,7 +207,7 @@ class Upcoming:
 
 async def look_ahead(connection: Connection, lane: Lane, moment: datetime | None = None) -> Upcoming | None:
     """By Postgres' clock, so that a process whose own clock is off still wakes on time. What is due already was claimed
-    by us or is locked by somebody else, and not worth waking for.
+    by us or is locked by somebody else, and not worth waking for; but for triggers: see NEXT_TRIGGER.
     """
     rows = await connection.fetch(lane.look_ahead_sql, moment) if lane.look_ahead_sql else []
     return Upcoming(rows[0]["at"], (rows[0]["at"] - rows[0]["now"]).total_seconds()) if rows else None
