@@ -39,11 +39,15 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more."""
+    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more.
+
+    `cut_short`: it is done, although its rule might ring again: beyond the reach of the search, which nobody can tell.
+    """
 
     ringing: tuple[Occurrence, ...]
     dropped: bool
     then: Occurrence | None
+    cut_short: bool = False
 
 
 def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
@@ -66,9 +70,10 @@ def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False)
         # The search was cut short by its bound on work: keep what it found, go on with the next claim. Always a step
         # further: a search that found nothing at all would find nothing the next time, too.
         return Plan((), dropped=True, then=latest if latest != start else following)
+    cut_short = following is None and rule.is_cut_short(latest)
     if job.misfire is Misfire.LATEST:
-        return Plan((latest,), dropped=latest != start, then=following)
-    return Plan((), dropped=True, then=following)
+        return Plan((latest,), latest != start, following, cut_short)
+    return Plan((), dropped=True, then=following, cut_short=cut_short)
 
 
 def _read_rule(text: str) -> Rule:
@@ -86,4 +91,5 @@ def _burst(rule: Rule, start: Occurrence, now: datetime, enough: Callable[[], bo
     while upcoming is not None and upcoming.at <= now and len(ringing) < BURST and not enough():
         ringing.append(upcoming)
         upcoming = rule.next_after(upcoming)
-    return Plan(tuple(ringing), dropped=False, then=upcoming)
+    cut_short = upcoming is None and rule.is_cut_short(ringing[-1])
+    return Plan(tuple(ringing), dropped=False, then=upcoming, cut_short=cut_short)
