@@ -175,11 +175,14 @@ class Firer:
 
     def _plan(self, job: DueJob, now: datetime, breath: Breath) -> Plan | None:
         try:
-            return plan(job, now, enough=lambda: breath.held > LONGEST_HOLD_SECONDS)
+            planned = plan(job, now, enough=lambda: breath.held > LONGEST_HOLD_SECONDS)
         except Exception as error:  # noqa: BLE001 - the boundary of one job: it waits alone, and the others ring
             reason = str(error) if isinstance(error, BadRule) else type(error).__name__
             get_log().error("rule_unreadable", id=job.id, error=reason, **trace_headers(job.traceparent))
             return None
+        if planned.cut_short:
+            get_log().warning("rule_cut_short", id=job.id, **trace_headers(job.traceparent))
+        return planned
 
     def _blame(self, shots: Sequence[Shot], verdicts: list[Verdict]) -> list[Verdict]:
         """A channel that the broker closed says that a message is at fault, not which. So the next claims are of one

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from shared.messages import Misfire
 from shared.recurrence import Occurrence, Rule, RuleSpec, compile_rule
@@ -39,12 +40,16 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more."""
+    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more.
+
+    `cut_short`: it is done, although its rule might ring again: beyond the reach of the search, which nobody can tell.
+    """
 
     ringing: tuple[Occurrence, ...]
     dropped: bool
     then: Occurrence | None
     behind: bool = False  # `then` is due already
+    cut_short: bool = False
 
 
 def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
@@ -68,12 +73,15 @@ def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False)
         # further: a search that found nothing at all would find nothing the next time, too.
         return Plan((), dropped=True, then=latest if latest != start else following, behind=True)
     if job.misfire is Misfire.LATEST:
-        return Plan((latest,), dropped=latest != start, then=following, behind=_is_due(following, now))
-    return Plan((), dropped=True, then=following, behind=_is_due(following, now))
+        return _going_on(rule, latest, Plan((latest,), latest != start, following), now)
+    return _going_on(rule, latest, Plan((), dropped=True, then=following), now)
 
 
-def _is_due(occurrence: Occurrence | None, now: datetime) -> bool:
-    return occurrence is not None and occurrence.at <= now
+def _going_on(rule: Rule, last: Occurrence, plan: Plan, now: datetime) -> Plan:
+    """The plan with what is to be known about its end; `last` is what came before `then`."""
+    if plan.then is None:
+        return replace(plan, cut_short=rule.is_cut_short(last))
+    return replace(plan, behind=True) if plan.then.at <= now else plan
 
 
 def _read_rule(text: str) -> Rule:
@@ -91,4 +99,4 @@ def _burst(rule: Rule, start: Occurrence, now: datetime, enough: Callable[[], bo
     while upcoming is not None and upcoming.at <= now and len(ringing) < BURST and not enough():
         ringing.append(upcoming)
         upcoming = rule.next_after(upcoming)
-    return Plan(tuple(ringing), dropped=False, then=upcoming, behind=_is_due(upcoming, now))
+    return _going_on(rule, ringing[-1], Plan(tuple(ringing), dropped=False, then=upcoming), now)

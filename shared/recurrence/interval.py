@@ -20,6 +20,9 @@ class IntervalRule:
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
         return self.number(max(0, (occurrence.at - self.start) // self.every + 1))
 
+    def is_cut_short(self, occurrence: Occurrence) -> bool:
+        return False  # it is computed, not searched for
+
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         latest = self.number((min(instant, END_INSTANT) - self.start - timedelta.resolution) // self.every)
         return latest if latest is not None and latest.at > occurrence.at else occurrence

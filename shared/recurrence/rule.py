@@ -13,15 +13,13 @@ from typing import Protocol
 import msgspec
 
 from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.search import Search, SearchOfOne, SearchOfSeveral
 from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
-from shared.recurrence.series import Hit, Series, closer
-from shared.recurrence.work import OutOfWork, Work
+from shared.recurrence.series import Hit, Series
+from shared.recurrence.work import OutOfWork
 
 PASSED_OVER = 6_000
 """Occurrences in a row that EXDATE may take out."""
-
-CHEAP_STEPS = 4
-"""What finding the next of them costs as a rule; a search that needs more pays for it."""
 
 WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
@@ -45,6 +43,9 @@ class Rule(Protocol):
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
         """The ring that follows, always later; None if the rule has ended."""
 
+    def is_cut_short(self, occurrence: Occurrence) -> bool:
+        """Whether nothing follows only because nothing was found within reach of the search."""
+
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
         rings one by one, and a very sparse one is hard to search: it may stop on the way, and can be asked again with
@@ -64,6 +65,12 @@ class Excluded:
             return False
         return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
 
+    def silent_until(self, hit: Hit) -> int:
+        """Up to here nothing else in the series of the hit rings: all that the clock shows on a day that is out."""
+        if hit.walls[0] // DAY not in self.days:
+            return hit.at
+        return min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY)
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarRule:
@@ -78,15 +85,22 @@ class CalendarRule:
 
     def first(self) -> Occurrence | None:
         try:
-            return self.ring_from(BEGIN, END, 0, Work())
+            return self.ring_from(BEGIN, END, 0, self.search())
         except OutOfWork:
             raise BadRule(self.field, f"{self.field}: no occurrence found within reach of the search") from None
 
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
         try:
-            return self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, Work())
+            return self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
         except OutOfWork:
             return None
+
+    def is_cut_short(self, occurrence: Occurrence) -> bool:
+        try:
+            self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
+        except OutOfWork:
+            return True
+        return False
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         stop = min(END, at_of(instant + SECOND - timedelta.resolution))
@@ -95,11 +109,12 @@ class CalendarRule:
     def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
         """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
-        work = Work()
+        search = self.search()
         with suppress(OutOfWork):
             while low < high:
                 middle = (low + high) // 2
-                found = self.ring_from(middle, high, occurrence.index, work)
+                search.start_anew()
+                found = self.ring_from(middle, high, occurrence.index, search)
                 if found is None:
                     high = middle
                 else:
@@ -107,25 +122,36 @@ class CalendarRule:
         return latest
 
     def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
-        work = Work()
+        search = self.search()
         with suppress(OutOfWork):
             for _ in range(WALK):
-                found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, work)
+                found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, search, counting=True)
                 if found is None:
                     break
                 occurrence = found
         return occurrence
 
-    def ring_from(self, at: int, stop: int, index: int, work: Work) -> Occurrence | None:
-        """The first ring in [at, stop), `index` being the number reached before it."""
+    def search(self) -> Search:
+        return SearchOfOne(self.series[0]) if len(self.series) == 1 else SearchOfSeveral(self.series)
+
+    def ring_from(self, at: int, stop: int, index: int, search: Search, *, counting: bool = False) -> Occurrence | None:
+        """The first ring in [at, stop), `index` being the number reached before it.
+
+        An RDATE is not lost if the search for what comes before it runs out. But who is counting ring after ring with
+        the same work has spent it on the way: those before the RDATE are still to be counted.
+        """
         extra = self.extra_from(at, stop) if self.extra else None
-        ahead: list[Hit | None] | None = None
+        if extra is not None:
+            # Nobody needs to look further; but what rings at the same instant counts, and an RDATE does not.
+            stop = extra + 1
         passed_over = 0
         while True:
-            before, hit = work.left, None
-            if self.count is None or index < self.count:
-                ahead = self.hits_from(at, stop, work, ahead)
-                hit = nearest(ahead)
+            try:
+                hit = search.next_from(at, stop) if self.count is None or index < self.count else None
+            except OutOfWork:
+                if extra is None or counting:
+                    raise
+                hit = None
             if extra is not None and (hit is None or extra < hit.at):
                 return Occurrence(instant_of(extra), index if self.count is not None else index + 1)
             if hit is None:
@@ -137,28 +163,11 @@ class CalendarRule:
             passed_over += 1
             if passed_over > PASSED_OVER:
                 raise BadRule(self.field, f"EXDATE: takes out more than {PASSED_OVER} occurrences in a row")
-            work.give_back(min(before - work.left, CHEAP_STEPS))
+            search.pass_over()
             at = hit.at + 1
-            if self.count is None and len(self.series) == 1 and hit.walls[0] // DAY in self.excluded.days:
-                # Nothing else that the clock shows on this day rings either.
-                at = max(at, min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY))
-
-    def hits_from(self, at: int, stop: int, work: Work, ahead: list[Hit | None] | None) -> list[Hit | None]:
-        """The next of each series; those that are still ahead need not be asked again."""
-        if ahead is None:
-            return [series.next_from(at, stop, work) for series in self.series]
-        return [
-            series.next_from(at, stop, work) if hit is not None and hit.at < at else hit
-            for series, hit in zip(self.series, ahead, strict=True)
-        ]
+            if self.count is None and len(self.series) == 1:
+                at = max(at, self.excluded.silent_until(hit))
 
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)
         return self.extra[position] if position < len(self.extra) and self.extra[position] < stop else None
-
-
-def nearest(hits: list[Hit | None]) -> Hit | None:
-    found = None
-    for hit in hits:
-        found = found if hit is None else closer(found, hit)
-    return found

@@ -52,9 +52,11 @@ class Series:
             work.spend(price)
             price = NEW_SPAN
             span = self.clock.span_at(at)
+            # Not beyond the bound: a span may have a year of steps that meet nothing.
+            end = min(span.end, stop)
             nearest, resume = None, None
             for offset in span.offsets:
-                low, high = max(at + offset, self.first_wall), min(span.end + offset, self.stop_wall)
+                low, high = max(at + offset, self.first_wall), min(end + offset, self.stop_wall)
                 wall = self.pattern.seek(low, high, offset, work) if low < high else high
                 if wall < high:
                     found = wall - offset
@@ -62,7 +64,7 @@ class Series:
                 elif resume is None or wall - offset < resume:
                     resume = wall - offset
             if nearest is not None:
-                return nearest if nearest.at < stop else None
+                return nearest
             at = span.end
             if resume is not None and not span.goes_back:
                 at = max(at, resume - APART)

@@ -1,7 +1,8 @@
 """A bound on searching: so many steps and no more, whatever the rule, so that no rule can hold an event loop."""
 
 STEPS = 10_000
-"""Steps of one search, each of two or three microseconds: centuries of empty months fit in, 50 ms are never used."""
+"""Steps of one line in one search, each of one or two microseconds: centuries of empty months fit in, and the four
+lines that a rule may have take less than a tenth of a second together."""
 
 
 class OutOfWork(Exception):

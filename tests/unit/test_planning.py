@@ -1,6 +1,6 @@
 """What a due job does: rings, drops, moves on."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -115,3 +115,13 @@ def test_a_rule_that_can_no_longer_be_read_says_so() -> None:
     rule = RuleSpec(start_at="2030-06-01T12:00:00Z", timezone="Europe/Atlantis", rrule="FREQ=DAILY").to_json()
     with pytest.raises(BadRule):
         plan(a_due_job(rule=rule), NOON)
+
+
+@pytest.mark.parametrize("policy", Misfire)
+@pytest.mark.parametrize(("end", "cut_short"), [("", True), (";UNTIL=20190216T110000Z", False)])
+def test_a_rule_that_ends_for_want_of_a_longer_search_says_so(policy: Misfire, end: str, cut_short: bool) -> None:
+    rule = RuleSpec("2019-01-15T09:00:00", "America/Sao_Paulo", rrule=f"FREQ=HOURLY;INTERVAL=24;BYHOUR=9{end}")
+    last = Occurrence(datetime(2019, 2, 16, 11, tzinfo=UTC), 33)
+    planned = plan(a_due_job(rule=rule.to_json(), occurrence=last, misfire=policy), NOON)
+    assert planned.then is None
+    assert planned.cut_short == cut_short

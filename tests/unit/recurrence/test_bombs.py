@@ -25,6 +25,14 @@ MANY_EXDATES = ",".join(
     f"{year}{month:02}{day:02}T090000" for year in range(2000, 2030) for month in range(1, 13) for day in range(1, 29)
 )
 
+FAR_BETWEEN = [
+    "RRULE:FREQ=SECONDLY;INTERVAL=86399;BYHOUR=0;BYMINUTE=0;BYSECOND=0",
+    "RRULE:FREQ=SECONDLY;INTERVAL=2000001;BYHOUR=3;BYMINUTE=7;BYSECOND=9",
+    "RRULE:FREQ=HOURLY;INTERVAL=24;BYHOUR=8;BYMONTH=1,2",
+    "RRULE:FREQ=MINUTELY;INTERVAL=1440;BYMINUTE=8;BYDAY=MO",
+]
+"""Each uses up its work and finds nothing."""
+
 REFUSED = {
     "an interval of nothing": "FREQ=SECONDLY;INTERVAL=0",
     "30 February, yearly": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
@@ -44,6 +52,7 @@ REFUSED = {
     "a step that meets its second once in centuries": "FREQ=SECONDLY;INTERVAL=86399;BYHOUR=0;BYMINUTE=0;BYSECOND=0",
     "a step that never meets its minute": "FREQ=SECONDLY;INTERVAL=7200;BYMINUTE=30",
     "a long step that never meets its second": "FREQ=SECONDLY;INTERVAL=2000001;BYHOUR=3;BYMINUTE=7;BYSECOND=9",
+    "four that are never found": "\n".join(FAR_BETWEEN),
     "everything taken out": "RRULE:FREQ=MINUTELY;COUNT=1000000000\nEXDATE;VALUE=DATE:"
     + ",".join(f"2025{month:02}{day:02}" for month in range(1, 13) for day in range(1, 29)),
 }
@@ -70,6 +79,18 @@ ANSWERED = {
     "a thousand dates left out": f"RRULE:FREQ=DAILY\nEXDATE:{','.join(MANY_EXDATES.split(',')[-1_000:])}",
     "a thousand days left out of a secondly rule": "RRULE:FREQ=SECONDLY\nEXDATE;VALUE=DATE:"
     + ",".join(item[:8] for item in MANY_EXDATES.split(",")[-1_000:]),
+    "one that rings beside three that are never found": "\n".join([*FAR_BETWEEN[:3], "RRULE:FREQ=DAILY"]),
+    "one that rings in centuries beside three that are never found": "\n".join(
+        [*FAR_BETWEEN[:3], "RRULE:FREQ=YEARLY;INTERVAL=170"]
+    ),
+    "dates beside four that are never found": "\n".join([*FAR_BETWEEN, "RDATE:20300101T000000Z,21800101T000000Z"]),
+    "a thousand days left out beside three that are never found": "\n".join(
+        [
+            *FAR_BETWEEN[:3],
+            "RRULE:FREQ=DAILY;BYHOUR=9,10,11,12,13",
+            "EXDATE;VALUE=DATE:" + ",".join(item[:8] for item in MANY_EXDATES.split(",")[-1_000:]),
+        ]
+    ),
     "four rules at once": "\n".join(["RRULE:FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=29"] * 4),
 }
 
@@ -132,6 +153,17 @@ def test_the_latest_and_the_preview_are_answered_at_once(text: str) -> None:
         moment = datetime(2190, 7, 1, tzinfo=UTC)
         assert first.at <= rule.latest_before(first, moment).at < moment
         occurrences(rule, moment, 3)
+
+    assert cpu_of(ask) < ALLOWED_SECONDS
+
+
+def test_lines_that_are_never_found_cost_each_ring_of_another_but_little() -> None:
+    def ask() -> None:
+        rule = compile_rule(spec_of("\n".join([*FAR_BETWEEN[:3], "RRULE:FREQ=DAILY"])))
+        ring = rule.first()
+        for _ in range(50):
+            assert ring is not None
+            ring = rule.next_after(ring)
 
     assert cpu_of(ask) < ALLOWED_SECONDS
 
