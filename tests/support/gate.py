@@ -13,8 +13,8 @@ GATE = 4242
 
 @asynccontextmanager
 async def held_back(site: Site, when: str) -> AsyncIterator[Any]:
-    """Whoever writes to jobs (`before update`, `before insert`) waits at a gate until the block ends: a place to stop a
-    process between two of its steps, without a seam in its code.
+    """Whoever writes a row of jobs (`before update`, `before insert`) waits at a gate until the block ends: a place to
+    stop a process between two of its steps, without a seam in its code.
     """
     gatekeeper = await asyncpg.connect(site.database_url, timeout=10)
     try:
@@ -25,7 +25,7 @@ async def held_back(site: Site, when: str) -> AsyncIterator[Any]:
                 perform pg_advisory_xact_lock_shared({GATE});
                 return new;
             end $$;
-            create or replace trigger gate {when} on jobs for each statement execute function wait_at_gate();
+            create or replace trigger gate {when} on jobs for each row execute function wait_at_gate();
             """
         )
         await gatekeeper.execute("select pg_advisory_lock($1)", GATE)
