@@ -1,6 +1,7 @@
 """Calls to servers that do with a connection whatever a test wants."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +11,15 @@ from delivery.addresses import AddressRules, parse_networks
 from delivery.calling import Caller
 from delivery.outcomes import CallResult
 from delivery.request import Request, target_of
+from delivery.resolving import AddressInfo
 
 LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
 RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+def to_loopback(_: str, port: int) -> list[AddressInfo]:
+    """A lookup that finds every name here."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
 def a_request(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Request:
@@ -41,3 +48,33 @@ async def a_raw_server(behave: RawServer, tls: ssl.SSLContext | None = None) -> 
         yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
     finally:
         server.close()
+
+
+async def answer_and_close(lines: list[bytes], answer: bytes, reader: asyncio.StreamReader, writer: Any) -> None:
+    """Keeps what it reads of the head."""
+    while (line := await reader.readline()).strip():
+        lines.append(line.strip())
+    writer.write(answer)
+    await writer.drain()
+
+
+async def answer_each(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        await reader.readuntil(b"{}")
+        writer.write(answer)
+        await writer.drain()
+
+
+async def called_twice(answer: bytes, pause: float = 0.0) -> tuple[list[CallResult], int]:
+    """What came of it, and how many connections it took."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await answer_each(answer, reader, writer)
+
+    async with a_raw_server(serve) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+        first = await caller.call(a_request(url))
+        await asyncio.sleep(pause)
+        return [first, await caller.call(a_request(url))], connections

@@ -1,7 +1,6 @@
-"""One connection, byte for byte: what goes out, what may come back, and when it is used again."""
+"""One connection, byte for byte: what goes out, and when it is used again."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -15,58 +14,31 @@ from delivery.calling import Caller
 from delivery.connections import KEEP_ALIVE_SECONDS
 from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from delivery.request import Request, target_of
-from delivery.resolving import AddressInfo
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
-from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call
+from tests.support.raw_calls import (
+    LOOPBACK,
+    a_raw_server,
+    a_request,
+    answer_and_close,
+    answer_each,
+    call,
+    called_twice,
+    to_loopback,
+)
 from tests.support.receiver import a_receiver
-
-
-async def _answer_and_keep(lines: list[bytes], answer: bytes, reader: asyncio.StreamReader, writer: Any) -> None:
-    while (line := await reader.readline()).strip():
-        lines.append(line.strip())
-    writer.write(answer)
-    await writer.drain()
-
-
-async def test_a_reason_phrase_in_another_alphabet_is_no_failure() -> None:
-    answer = b"HTTP/1.1 200 Accept\xe9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
-        assert await call(url) == Answered(200, None, b"")
 
 
 async def test_the_address_and_the_header_names_go_out_as_they_were_written() -> None:
     lines: list[bytes] = []
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_raw_server(lambda reader, writer: _answer_and_keep(lines, answer, reader, writer)) as url:
+    async with a_raw_server(lambda reader, writer: answer_and_close(lines, answer, reader, writer)) as url:
         await call(f"{url}/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa")
     assert lines[0] == b"POST /hook/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa HTTP/1.1"
     assert b"X-Idempotency-Key: k" in lines
     assert b"Accept-Encoding: identity" in lines
     assert sum(line.lower().startswith(b"content-length:") for line in lines) == 1
     assert sum(line.lower().startswith(b"host:") for line in lines) == 1
-
-
-async def _answer_each(answer: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
-        await reader.readuntil(b"{}")
-        writer.write(answer)
-        await writer.drain()
-
-
-async def _called_twice(answer: bytes, pause: float = 0.0) -> tuple[list[CallResult], int]:
-    """What came of it, and how many connections it took."""
-    connections = 0
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await _answer_each(answer, reader, writer)
-
-    async with a_raw_server(serve) as url, Caller.opened(LOOPBACK, 1.0) as caller:
-        first = await caller.call(a_request(url))
-        await asyncio.sleep(pause)
-        return [first, await caller.call(a_request(url))], connections
 
 
 @pytest.mark.parametrize(
@@ -81,14 +53,14 @@ async def _called_twice(answer: bytes, pause: float = 0.0) -> tuple[list[CallRes
     ],
 )
 async def test_a_connection_is_used_again_if_its_answer_was_read_to_the_end(answer: bytes, connections: int) -> None:
-    results, opened = await _called_twice(answer)
+    results, opened = await called_twice(answer)
     assert results == [Answered(200, None, b"ok")] * 2
     assert opened == connections
 
 
 async def test_a_connection_that_nobody_used_for_a_while_is_not_used_again() -> None:
     answer = b"HTTP/1.1 204 No Content\r\n\r\n"
-    assert await _called_twice(answer, pause=KEEP_ALIVE_SECONDS + 0.1) == ([Answered(204, None, b"")] * 2, 2)
+    assert await called_twice(answer, pause=KEEP_ALIVE_SECONDS + 0.1) == ([Answered(204, None, b"")] * 2, 2)
 
 
 async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
@@ -152,7 +124,7 @@ def test_an_ipv6_address_is_called_like_any_other(loop: Callable[[], asyncio.Abs
 
 async def test_a_good_certificate_is_no_hindrance(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _answer_each(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", reader, writer)
+        await answer_each(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", reader, writer)
 
     authority = Authority.made_in(tmp_path)
     issued = authority.issue("receiver", "subjectAltName=IP:127.0.0.1")
@@ -161,112 +133,14 @@ async def test_a_good_certificate_is_no_hindrance(tmp_path: Any, monkeypatch: py
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     async with a_raw_server(serve, tls=server) as url:
         assert await call(url) == Answered(200, None, b"ok")
-        assert await call(url.replace("127.0.0.1", "another.example"), lookup=_loopback) == Unanswered(CallError.TLS)
-
-
-def _loopback(_: str, port: int) -> list[AddressInfo]:
-    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\nContent-Length: 2\nConnection: close\n\nok",
-        b"HTTP/1.1 200 OK\r\nX-Long: a\r\n b\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
-        b"HTTP/1.1 200 OK\r\nX-Odd: a\x01b\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
-    ],
-    ids=["lines end with LF", "a folded header", "a control character in a header"],
-)
-async def test_a_200_that_is_written_oddly_is_still_a_200(answer: bytes) -> None:
-    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
-        assert await call(url) == Answered(200, None, b"ok")
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"Content-Length: 2\r\nContent-Length: 2",
-        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
-        b"Transfer-Encoding: chunked\r\nContent-Length: 2",
-        b"Transfer-Encoding: identity\r\nContent-Length: 2",
-        b"Content-Length: two",
-        b"No Header: 1",
-    ],
-)
-@pytest.mark.parametrize("status_line", [b"HTTP/1.1 200 OK", b"HTTP/1.1 200"])
-async def test_a_200_whose_head_contradicts_itself_is_still_a_200(status_line: bytes, head: bytes) -> None:
-    answer = status_line + b"\r\n" + head + b"\r\n\r\nok"
-    assert await _called_twice(answer) == ([Answered(200, None, b"")] * 2, 2)
-
-
-async def test_an_interim_answer_may_say_that_the_connection_will_be_closed() -> None:
-    answer = b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    assert await _called_twice(answer) == ([Answered(200, None, b"ok")] * 2, 2)
-
-
-async def test_what_an_interim_answer_says_about_retries_is_not_the_answers() -> None:
-    early = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 3600\r\n\r\n"
-    answer = early + b"HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    async with a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url:
-        assert await call(url) == Answered(503, None, b"")
-
-
-NO_ANSWERS = [
-    b"220 smtp.example.com ESMTP\r\n",
-    b"<html>200 OK</html>",
-    b"\x15\x03\x01\x00\x02\x02\x46",
-    b"HTTP/7.1 200 OK\r\n\r\n",
-    b"HTTP/1.1 two hundred\r\n\r\n",
-    b"HTTP/1.1 200x\r\n\r\n",
-    b"HTTP/1.1 2000 OK\r\n\r\n",
-    b"HTTP/1.1 099 Low\r\nContent-Length: 0\r\n\r\n",
-    b"HTTP/1.1 103 Early Hints\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
-]
-
-
-@pytest.mark.parametrize("nonsense", NO_ANSWERS)
-@pytest.mark.parametrize("answers_before", [0, 1], ids=["at once", "after an answer"])
-async def test_what_is_no_answer_is_a_protocol_error_whatever_came_before(nonsense: bytes, answers_before: int) -> None:
-    """At once, though the server leaves the connection open."""
-    said: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            await reader.readuntil(b"{}")
-            good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-            said.append(good if len(said) < answers_before else nonsense)
-            writer.write(said[-1])
-            await writer.drain()
-
-    async with a_raw_server(serve) as url, Caller.opened(LOOPBACK, 1.0) as caller:
-        for _ in range(answers_before):
-            assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
-        assert await caller.call(a_request(url)) == Unanswered(CallError.PROTOCOL)
-    assert len(said) == answers_before + 1, "called once"
-
-
-async def test_trailers_without_end_are_cut_and_the_status_counts() -> None:
-    sent = 0
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal sent
-        await reader.readuntil(b"{}")
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-More: ")
-        while True:
-            writer.write(b"x" * 65536)
-            sent += 65536
-            await writer.drain()
-
-    async with a_raw_server(talk) as url:
-        assert await call(url, timeout=20.0) == Answered(200, None, b"")
-    assert sent < 64 * 2**20, "much more than that would have come within the deadline"
+        assert await call(url.replace("127.0.0.1", "another.example"), lookup=to_loopback) == Unanswered(CallError.TLS)
 
 
 async def test_a_connection_that_was_closed_while_it_was_kept_costs_no_attempt() -> None:
     """By a server that closes after each answer and does not say so."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     async with (
-        a_raw_server(lambda reader, writer: _answer_and_keep([], answer, reader, writer)) as url,
+        a_raw_server(lambda reader, writer: answer_and_close([], answer, reader, writer)) as url,
         Caller.opened(LOOPBACK, 1.0) as caller,
     ):
         assert [await caller.call(a_request(url)) for _ in range(10)] == [Answered(200, None, b"ok")] * 10

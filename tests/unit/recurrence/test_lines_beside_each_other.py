@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shared.recurrence import BadRule, Occurrence, Rule, RuleSpec, compile_rule
@@ -148,6 +148,18 @@ def specs(draw: st.DrawFn, hard: int = 4) -> tuple[RuleSpec, list[RuleSpec]]:
     return spec_with(alone[0], "\n".join(lines) + taken_out), alone
 
 
+Walk = tuple[RuleSpec, list[Occurrence]]
+
+
+@st.composite
+def walks(draw: st.DrawFn, hard: int = 4) -> Walk:
+    """A rule of several lines, and its first rings: two at least."""
+    spec, _ = draw(specs(hard))
+    found = walked(spec)
+    assume(len(found) > 1)
+    return spec, found
+
+
 def spec_with(spec: RuleSpec, rrule: str) -> RuleSpec:
     return RuleSpec(spec.start_at, spec.timezone, rrule=rrule, dst_gap=spec.dst_gap)
 
@@ -172,38 +184,28 @@ def test_all_lines_together_ring_when_each_of_them_does(both: tuple[RuleSpec, li
 
 
 @repeatable
-@given(specs(), st.data())
-def test_what_is_next_depends_on_the_cursor_alone(both: tuple[RuleSpec, list[RuleSpec]], data: st.DataObject) -> None:
-    found = walked(both[0])
-    if len(found) < 2:
-        return
+@given(walks(), st.data())
+def test_what_is_next_depends_on_the_cursor_alone(walk: Walk, data: st.DataObject) -> None:
+    spec, found = walk
     place = data.draw(st.integers(0, len(found) - 2))
     compiled.cache_clear()
-    assert compile_rule(both[0]).next_after(found[place]) == found[place + 1]
+    assert compile_rule(spec).next_after(found[place]) == found[place + 1]
 
 
 @repeatable
-@given(specs(), st.data())
-def test_a_late_cursor_comes_to_the_last_of_the_walk(
-    both: tuple[RuleSpec, list[RuleSpec]], data: st.DataObject
-) -> None:
-    found = walked(both[0])
-    if len(found) < 2:
-        return
+@given(walks(), st.data())
+def test_a_late_cursor_comes_to_the_last_of_the_walk(walk: Walk, data: st.DataObject) -> None:
+    spec, found = walk
     cursor, latest, moment = a_late_cursor(found, data)
-    assert caught_up(compile_rule(both[0]), cursor, moment).at == latest.at
+    assert caught_up(compile_rule(spec), cursor, moment).at == latest.at
 
 
 @repeatable
-@given(specs(hard=0), st.data())
-def test_the_latest_of_several_lines_is_found_at_once(
-    both: tuple[RuleSpec, list[RuleSpec]], data: st.DataObject
-) -> None:
-    found = walked(both[0])
-    if len(found) < 2:
-        return
+@given(walks(hard=0), st.data())
+def test_the_latest_of_several_lines_is_found_at_once(walk: Walk, data: st.DataObject) -> None:
+    spec, found = walk
     cursor, latest, moment = a_late_cursor(found, data)
-    assert compile_rule(both[0]).latest_before(cursor, moment).at == latest.at
+    assert compile_rule(spec).latest_before(cursor, moment).at == latest.at
 
 
 def a_late_cursor(found: list[Occurrence], data: st.DataObject) -> tuple[Occurrence, Occurrence, datetime]:
