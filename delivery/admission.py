@@ -65,7 +65,7 @@ class Admission:
     def leave_behind(self, hosts: Iterable[str]) -> None:
         """Rows of theirs were stored, and are for whoever claims them."""
         for host in set(hosts):
-            if len(self._behind) < MOST_BEHIND:
+            if host in self._behind or len(self._behind) < MOST_BEHIND:
                 self._behind.add(host)
                 self._stored_since.add(host)
 

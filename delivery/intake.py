@@ -123,10 +123,10 @@ class DueHandler:
                 raise
             finally:
                 self.dispatcher.accept(ours, compress(hosts, granted))
+            if not all(granted):
+                self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
             if self._in_doubt:
                 await self._release(connection, {delivery.idempotency_key for delivery in new}, inserted.ids.keys())
-        if not all(granted):
-            self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
         return inserted.ids.keys()
 
     def _doubt(self, keys: Iterable[str]) -> None:

@@ -108,7 +108,12 @@ def test_a_host_that_was_waited_for_in_vain_is_not_waited_for_again_until_its_ro
 def test_only_so_many_hosts_are_remembered_to_have_rows_in_the_table() -> None:
     admission = an_admission()
     admission.leave_behind(f"{number}:80" for number in range(2 * MOST_BEHIND))
-    assert len(admission.behind) == MOST_BEHIND
+    remembered = admission.behind
+    assert len(remembered) == MOST_BEHIND
+    admission.begin_look()
+    admission.leave_behind(remembered)
+    admission.end_look(behind=[])
+    assert admission.behind == remembered, "those that are known may have more"
     admission.begin_look()
     admission.end_look(f"{number}:80" for number in range(2 * MOST_BEHIND))
     assert len(admission.behind) == MOST_BEHIND
