@@ -97,14 +97,11 @@ class Firer:
                 if claim is None:
                     return Idle(await look_ahead(connection, self.lane, moment), began)
                 reached(Point.PRODUCER_CLAIMED)
-                calls_for_help = len(claim.jobs) == limit
-                if calls_for_help and claim.ahead <= 0:
-                    self.help_wanted.ring()
                 with self._going_first():
                     shots, messages = await self._aim(claim)
                     if not await _has_come(claim, clock_read):
                         return Idle(Upcoming(claim.moment, claim.ahead), clock_read)
-                    if calls_for_help and claim.ahead > 0:  # sooner, whoever came would have found nothing due
+                    if len(claim.jobs) == limit:  # not before its moment: whoever came would find nothing due
                         self.help_wanted.ring()
                     verdicts = await self._publish(shots, messages)
                 # Should it not be settled, all of it is published again. So that is not to be more than one, until
