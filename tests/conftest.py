@@ -1,5 +1,6 @@
 """Fixtures for everything that needs real stores. Unit tests use none of them, and start nothing."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
@@ -7,29 +8,59 @@ import pytest
 
 from stack.directory import run_directory
 from tests.support.application import Application, an_application
+from tests.support.eventually import PATIENCE
+from tests.support.spare_stores import SpareStores
 from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores
 
-# The longest first: two files run at a time, and nobody should wait for one of these at the end.
-FIRST = ("tests/chaos/", "tests/simulation/", "tests/acceptance/test_shutdown.py", "tests/acceptance/")
 
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
-        return next((place for place, path in enumerate(FIRST) if item.nodeid.startswith(path)), len(FIRST))
-
-    items.sort(key=place)
+    """One worker runs all tests that need stores of their own: starting a pair takes long."""
+    for item in items:
+        if item.get_closest_marker("own_stores"):
+            item.add_marker(pytest.mark.xdist_group("own stores"))
 
 
 @pytest.fixture(scope="session")
-def stores() -> Iterator[Stores]:
+def shared_stores() -> Iterator[Stores]:
     with run_directory("test") as directory, running_stores(directory) as started:
         make_template_now(started)
         yield started
 
 
+@pytest.fixture(scope="session")
+def spare_stores() -> Iterator[SpareStores]:
+    spare = SpareStores()
+    yield spare
+    spare.close()
+
+
 @pytest.fixture
-async def site(stores: Stores) -> AsyncIterator[Site]:
-    async with new_site(stores) as made:
+def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
+    """The servers that this worker's tests share; for a test marked `own_stores`, which may stop and kill them, a pair
+    that other tests never see in trouble."""
+    if _has_own_stores(request):
+        spare: SpareStores = request.getfixturevalue("spare_stores")
+        yield spare.get()
+        spare.look_over()
+        return
+    shared: Stores = request.getfixturevalue("shared_stores")
+    before = _processes(shared)
+    yield shared
+    assert _processes(shared) == before, "a test that restarts a server has to be marked own_stores"
+
+
+def _has_own_stores(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("own_stores") is not None and os.environ.get("TEST_SERVICES") != "given"
+
+
+def _processes(stores: Stores) -> list[int]:
+    return [server.pid for server in (stores.postgres, stores.rabbitmq) if server is not None]
+
+
+@pytest.fixture
+async def site(stores: Stores, request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+    async with new_site(stores, delete_queues=not _has_own_stores(request)) as made:
         yield made
 
 
@@ -42,6 +73,6 @@ async def app(site: Site) -> AsyncIterator[Application]:
 
 @pytest.fixture
 async def database(site: Site) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    connection = await asyncpg.connect(site.database_url, timeout=10)
+    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     yield connection
     await connection.close(timeout=5)

@@ -15,7 +15,7 @@ from stack.directory import run_directory
 from stack.ports import free_port
 from stack.postgres import Postgres
 from tests.support.application import Application
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
 from tests.support.jobs import insert_due
 from tests.support.services import service_process
@@ -29,7 +29,6 @@ def primary() -> Iterator[Postgres]:
         yield postgres
 
 
-@pytest.mark.timeout(300)
 async def test_a_standby_is_not_used_until_it_is_promoted(
     primary: Postgres, site: Site, app: Application, tmp_path: Path
 ) -> None:
@@ -51,7 +50,7 @@ async def test_a_standby_is_not_used_until_it_is_promoted(
 
             await eventually(only_readers_left, within=40)
             promoted = primary.url.replace(str(address.port), str(port))
-            connection = await asyncpg.connect(promoted, timeout=10)
+            connection = await asyncpg.connect(promoted, timeout=PATIENCE)
             assert await connection.fetchval("select pg_is_in_recovery()")
             assert await connection.fetchval("select pg_promote(wait_seconds => 30)")
             await connection.close(timeout=5)
@@ -63,7 +62,7 @@ async def test_a_standby_is_not_used_until_it_is_promoted(
 
 
 async def ring(url: str, app: Application, prefix: str) -> None:
-    connection = await asyncpg.connect(url, timeout=10)
+    connection = await asyncpg.connect(url, timeout=PATIENCE)
     await insert_due(connection, 1, prefix=prefix)
     await connection.close(timeout=5)
 

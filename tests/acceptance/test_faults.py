@@ -13,7 +13,7 @@ from aiormq.exceptions import PublishError
 
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.gate import held_back, somebody_waits
 from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
 from tests.support.services import service_process
@@ -88,6 +88,7 @@ async def test_sigterm_finishes_what_is_in_flight_and_exits_cleanly(
     assert set(rung.values()) == {1}, "an orderly stop makes no duplicates"
 
 
+@pytest.mark.own_stores
 async def test_a_restart_of_the_broker_in_mid_batch_loses_nothing(
     stores: Stores, site: Site, database: Any, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ async def _drain(app: Application, queue_name: str) -> list[str]:
     return ids
 
 
+@pytest.mark.own_stores
 async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
     stores: Stores, site: Site, app: Application, tmp_path: Path
 ) -> None:
@@ -147,7 +149,7 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
             return True
 
         await eventually(all_rung, within=60)
-        database = await asyncpg.connect(site.database_url, timeout=10)
+        database = await asyncpg.connect(site.database_url, timeout=PATIENCE)
         await wait_until_none_pending(database)
         assert await database.fetchval("select count(*) from jobs where status = 'done'") == 3_000
         await database.close(timeout=5)
@@ -156,6 +158,7 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
         assert "Traceback" not in consumer.log.read_text() + producer.log.read_text()
 
 
+@pytest.mark.own_stores
 async def test_while_the_broker_blocks_publishers_no_row_is_held(
     stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
@@ -187,6 +190,7 @@ async def test_while_the_broker_blocks_publishers_no_row_is_held(
         assert {event.content["id"] for event in app.heard} == {f"job-{number:06}" for number in range(1, 101)}
 
 
+@pytest.mark.own_stores
 async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
     stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
@@ -218,6 +222,7 @@ async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
         assert (await read_job(database, job_id or ""))["status"] == "cancelled"
 
 
+@pytest.mark.own_stores
 async def test_a_broker_frozen_beyond_its_heartbeat_is_left_and_found_again(
     stores: Stores, site: Site, database: Any, tmp_path: Path
 ) -> None:
@@ -251,6 +256,7 @@ async def test_a_broker_frozen_beyond_its_heartbeat_is_left_and_found_again(
         assert producer.is_running
 
 
+@pytest.mark.own_stores
 async def test_a_consumer_told_to_stop_while_the_database_is_away_gives_its_messages_back(
     stores: Stores, site: Site, app: Application, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from stack.prometheus import RABBITMQ_PLUGIN, Prometheus
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due
 from tests.support.metrics import Metrics
 from tests.support.monitoring import RULES, expressions
@@ -67,7 +67,7 @@ async def watched_services(stores: Stores, site: Site, directory: Path) -> Async
         for name, port in ports.items():
             running.enter_context(service_process(name, site, directory, METRICS_PORT=str(port), **loose))
         watcher = running.enter_context(Prometheus(directory / "stack", targets, every="1s"))
-        async with aiohttp.ClientSession(watcher.url, timeout=aiohttp.ClientTimeout(10)) as client:
+        async with aiohttp.ClientSession(watcher.url, timeout=aiohttp.ClientTimeout(PATIENCE)) as client:
             yield Answers(client)
 
 
@@ -127,6 +127,7 @@ async def test_every_question_of_dashboards_and_alerts_has_an_answer(
         await eventually(all_evaluated, WITHIN)
 
 
+@pytest.mark.own_stores
 async def test_readiness_follows_the_broker_and_the_database(
     stores: Stores, site: Site, app: Application, tmp_path: Path
 ) -> None:
@@ -134,7 +135,7 @@ async def test_readiness_follows_the_broker_and_the_database(
     if stores.rabbitmq is None or stores.postgres is None:
         pytest.skip("the stores are not ours to stop")
     ports = {name: free_port() for name in SERVICES}
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as client:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as client:
 
         async def all_say(**expected: bool) -> None:
             async def look() -> bool:

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from stack.ports import free_port
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of
 from tests.support.services import ROOT, ServiceProcess, service_process
 from tests.support.stores import Site
@@ -27,7 +27,9 @@ async def said(service: ServiceProcess, event: str, times: int = 1) -> None:
 
 def run(service: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", service]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 @pytest.mark.parametrize("service", [*SERVICES, "shared.migrate"])
@@ -109,7 +111,7 @@ async def test_health_and_metrics_answer_while_the_stores_are_away(tmp_path: Pat
         "METRICS_PORT": str(port),
     }
     with service_process(service, environment, tmp_path):
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(5)) as client:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(PATIENCE)) as client:
 
             async def alive() -> bool:
                 try:
@@ -130,7 +132,7 @@ async def test_health_and_metrics_answer_while_the_stores_are_away(tmp_path: Pat
 async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: Path, service: str, metric: str) -> None:
     port = free_port()
     with service_process(service, site, tmp_path, METRICS_PORT=str(port)):
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(5)) as client:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(PATIENCE)) as client:
 
             async def ready() -> bool:
                 try:

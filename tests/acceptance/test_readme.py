@@ -11,6 +11,7 @@ from stack.roles import APPLICATION
 from tests.support.application import an_application
 from tests.support.client_environment import client_python
 from tests.support.client_program import a_program
+from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
 
@@ -24,7 +25,6 @@ def settings_of(package: str) -> set[str]:
     return {name.upper() for name in kind.model_fields}
 
 
-@pytest.mark.timeout(600)  # the first run installs the client
 @pytest.mark.parametrize(("number", "queue"), [(0, "my-app.reminders"), (1, "my-app.plain")])
 async def test_an_example_for_applications_runs_as_it_stands(
     number: int, queue: str, stores: Stores, site: Site, tmp_path: Path
@@ -47,7 +47,7 @@ async def test_an_example_for_applications_runs_as_it_stands(
                 an_application(plain, listen_to=None) as app,
                 a_program([await asyncio.to_thread(client_python), file], {"AMQP_URL": amqp_url}, tmp_path) as program,
             ):
-                await asyncio.wait_for(program.process.wait(), 60)
+                await asyncio.wait_for(program.process.wait(), PATIENCE)
                 for made in (queue, f"{queue}.failed"):
                     await app.channel.queue_delete(made)
                 await app.channel.exchange_delete(f"{queue}.failed")

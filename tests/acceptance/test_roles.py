@@ -23,7 +23,7 @@ from shared.migrate import migrate
 from stack.roles import APPLICATION, DEFINITIONS, ROLES, as_variables, new_passwords, rabbitmq_definitions, role_of
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, wait_for_status
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
@@ -83,7 +83,7 @@ MAY_NOT = {
 @pytest.mark.parametrize("service", EVERYBODY)
 async def test_a_database_role_may_do_nothing_but_its_work(site: Site, service: str) -> None:
     _skip_without_roles(site)
-    connection = await asyncpg.connect(site.environment_of(service)["DATABASE_URL"], timeout=10)
+    connection = await asyncpg.connect(site.environment_of(service)["DATABASE_URL"], timeout=PATIENCE)
     try:
         assert await connection.fetchval("select max(version) from duebell_migrations")
         statements = NOBODY_MAY + MAY_NOT[service]
@@ -203,7 +203,10 @@ USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
 async def test_a_user_of_the_broker_may_do_nothing_but_its_work(stores: Stores, site: Site, user: str) -> None:
     _skip_without_roles(site)
     assert stores.rabbitmq
-    async with plain_topology(site), await aio_pika.connect(stores.rabbitmq.url_of(user), timeout=10) as connection:
+    async with (
+        plain_topology(site),
+        await aio_pika.connect(stores.rabbitmq.url_of(user), timeout=PATIENCE) as connection,
+    ):
         attempts = SECRETS_OF_OTHERS + USERS_MAY_NOT[user]
         assert [attempt for attempt in attempts if await _may(connection, *attempt)] == []
 
@@ -213,7 +216,7 @@ async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Sto
     assert stores.rabbitmq
     async with (
         plain_topology(site),
-        await aio_pika.connect(stores.rabbitmq.url_of(APPLICATION), timeout=10) as connection,
+        await aio_pika.connect(stores.rabbitmq.url_of(APPLICATION), timeout=PATIENCE) as connection,
         connection.channel(on_return_raises=True) as channel,
     ):
         own = await channel.declare_queue("my-app.events", durable=True)
@@ -288,7 +291,7 @@ def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) ->
     filled = tmp_path / "definitions.json"
     environment = {"PATH": os.defpath, "ROLES": str(DEFINITIONS), "FILLED": str(filled), **as_variables(passwords)}
     script = ["sh", str(ROLES / "rabbitmq.sh"), "echo", "started"]
-    outcome = subprocess.run(script, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    outcome = subprocess.run(script, env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert outcome.stdout == "started\n"
     assert filled.read_text() == rabbitmq_definitions(passwords, prefix="")
     assert filled.stat().st_mode & 0o777 == 0o600
@@ -300,7 +303,7 @@ def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) ->
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert refused.returncode != 0
         assert "DELIVERY_PASSWORD" in refused.stderr

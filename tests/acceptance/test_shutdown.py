@@ -9,14 +9,12 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from shared.lifecycle import Stop
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.deliveries import all_end
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import wait_until_none_pending
 from tests.support.receiver import a_receiver
 from tests.support.services import ServiceProcess, service_process
@@ -45,7 +43,7 @@ async def a_steady_load(app: Application, url: str) -> AsyncIterator[list[str]]:
         yield confirmed
     finally:
         enough.request()  # and not in the middle of a send: the broker would have one that was not counted
-        await asyncio.wait_for(asking, 30)
+        await asyncio.wait_for(asking, PATIENCE)
 
 
 async def is_at_work(process: ServiceProcess) -> None:
@@ -71,7 +69,6 @@ async def stop_and_start(service: str, site: Site, directory: Path, replicas: Ex
     return statuses
 
 
-@pytest.mark.timeout(400)  # a fraction of it, but for a machine with too much to do
 async def test_stopped_again_and_again_under_load_nothing_is_lost_and_nothing_comes_twice(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:

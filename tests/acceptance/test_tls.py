@@ -19,7 +19,7 @@ from stack.roles import OPERATOR, role_of
 from tests.support.application import an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.deliveries import ends
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
 from tests.support.receiver import a_receiver
 from tests.support.services import ROOT, ServiceProcess, service_process
@@ -27,6 +27,7 @@ from tests.support.stores import Site
 from tests.support.tls_postgres import debian_programs
 from tests.support.tls_stores import TlsStores, tls_stores
 
+pytestmark = pytest.mark.xdist_group("tls")  # one worker: its tests share what takes long to start
 SERVICES = ["consumer", "producer", "delivery"]
 
 
@@ -50,7 +51,9 @@ def addresses(secure: TlsStores, user: str, host: str = "127.0.0.1", authority: 
 
 def run_step(step: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", step]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ async def test_the_whole_journey_goes_over_tls(secure: TlsStores, tmp_path: Path
     ports = {service: free_port() for service in SERVICES}
     operator = addresses(secure, OPERATOR)
     site = Site(operator["DATABASE_URL"], operator["AMQP_URL"], "")
-    database = await asyncpg.connect(site.database_url, timeout=10)
+    database = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     with ExitStack() as running:
         for service in SERVICES:
             settings = {"METRICS_PORT": str(ports[service]), "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8"}
@@ -173,7 +176,7 @@ def test_the_steps_of_a_deployment_refuse_them_too(secure: TlsStores, step: str,
         env={variable: environment[variable]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert outcome.returncode == (3 if step == "cli" else 1)
@@ -185,4 +188,4 @@ async def test_clear_text_is_not_fallen_back_to(secure: TlsStores) -> None:
     """The database takes TLS alone here; whoever asks for clear text gets none."""
     url = secure.postgres.url_of(OPERATOR, sslmode="disable")
     with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):
-        await asyncpg.connect(url, timeout=10)
+        await asyncpg.connect(url, timeout=PATIENCE)

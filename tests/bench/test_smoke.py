@@ -14,6 +14,7 @@ from bench.plan import TINY
 from bench.results import write_results
 from bench.rig import Rig, a_rig
 
+pytestmark = pytest.mark.xdist_group("bench")  # one worker: its tests share what takes long to start
 INDEXES = "select * from pg_indexes where schemaname = 'public' order by indexname"
 
 

@@ -20,7 +20,7 @@ from examples.birthdays.migrate import migrate
 from examples.birthdays.provision import ROLE, provision
 from examples.birthdays.settings import Settings
 from stack.ports import free_port
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
 
@@ -91,7 +91,7 @@ async def a_home(site: Site, logins: Logins) -> AsyncIterator[Home]:
     async with a_pool(environment["DATABASE_URL"]) as pool:
         home = Home(site, environment, pool)
         yield home
-    async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection, connection.channel() as channel:
         await channel.queue_delete(home.settings().replies_queue)
 
 
@@ -111,7 +111,7 @@ async def birthdays(
         assert not task.done(), "the application ended by itself"
     finally:
         stop.set()
-        await asyncio.wait_for(task, 30)
+        await asyncio.wait_for(task, PATIENCE)
 
 
 @asynccontextmanager

@@ -12,13 +12,13 @@ from tests.support.stores import PREFIX, Site, Stores
 
 
 @pytest.fixture(scope="session")
-def logins(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Logins:
+def logins(shared_stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Logins:
     password = secrets.token_hex(16)
-    if stores.rabbitmq is None:
+    if shared_stores.rabbitmq is None:
         return Logins(password, on_broker=False)
     file: Path = tmp_path_factory.mktemp("broker") / "definitions.json"
     file.write_text(broker_definitions(password, PREFIX))
-    stores.rabbitmq.ctl("import_definitions", str(file))
+    shared_stores.rabbitmq.ctl("import_definitions", str(file))
     return Logins(password, on_broker=True)
 
 

@@ -10,6 +10,7 @@ from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import ChannelAccessRefused
 
 from tests.birthdays.application import Home, Logins
+from tests.support.eventually import PATIENCE
 from tests.support.stores import put_topology, remove_topology
 
 DENIED = [
@@ -87,7 +88,7 @@ async def test_its_user_of_the_broker_may_send_commands_and_have_its_own_queue_a
     plain = replace(home.site, prefix="")
     await put_topology(plain)
     try:
-        async with await aio_pika.connect(home.environment["AMQP_URL"], timeout=10) as connection:
+        async with await aio_pika.connect(home.environment["AMQP_URL"], timeout=PATIENCE) as connection:
             async with connection.channel(on_return_raises=True) as channel:
                 await _publish(channel, "schedule.commands", "schedule.request")
                 queue = await channel.declare_queue("birthdays.mine", durable=True)

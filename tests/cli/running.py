@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT
 from tests.support.stores import Site
 
@@ -50,13 +51,13 @@ async def an_operator(site: Site | None) -> AsyncIterator[Operator]:
     finally:
         assert process.stdin
         process.stdin.close()
-        await asyncio.wait_for(process.wait(), 30)
+        await asyncio.wait_for(process.wait(), PATIENCE)
 
 
 async def duebell(*arguments: str, **environment: str) -> Ended:
     """A process of its own, which knows no stores."""
     process = await _python("cli", *arguments, environment=environment)
-    out, err = await asyncio.wait_for(process.communicate(), 100)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     return Ended(process.returncode or 0, out.decode(), err.decode())
 
 

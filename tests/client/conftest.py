@@ -9,15 +9,6 @@ from tests.support.client_environment import client_python
 from tests.support.client_program import Installed
 from tests.support.stores import Site, Stores
 
-# The first run fetches what the lock files name.
-TIMEOUT = 600
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(TIMEOUT))
-
 
 @pytest.fixture(scope="session")
 def python() -> Path:

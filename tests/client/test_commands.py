@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.application import Application, an_application
 from tests.support.client_program import Installed
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, Stores
 
@@ -135,7 +135,7 @@ async def test_messages_carry_what_the_contract_asks_for(
 
 async def test_the_synchronous_client_does_the_same(installed: Installed, site: Site, database: Any) -> None:
     async with running_consumer(site), installed.running(SCRIPTS / "blocking.py") as program:
-        await asyncio.wait_for(program.process.wait(), 60)
+        await asyncio.wait_for(program.process.wait(), PATIENCE)
         assert program.process.returncode == 0, program.output
         assert program.lines[:4] == ["accepted", "rescheduled", "50", "cancelled"]
         assert program.lines[4].startswith("refused cron:")
@@ -147,6 +147,7 @@ async def test_the_synchronous_client_does_the_same(installed: Installed, site: 
         await eventually(all_stored)
 
 
+@pytest.mark.own_stores
 async def test_commands_survive_a_restart_of_the_broker(
     installed: Installed, stores: Stores, site: Site, database: Any
 ) -> None:
@@ -165,6 +166,7 @@ async def test_commands_survive_a_restart_of_the_broker(
         await eventually(all_stored)
 
 
+@pytest.mark.own_stores
 async def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(
     installed: Installed, stores: Stores, site: Site
 ) -> None:

@@ -153,6 +153,7 @@ async def test_a_stop_lets_handlers_finish_and_gives_the_rest_back(
     assert begun(program, "job-2") == 0
 
 
+@pytest.mark.own_stores
 async def test_listening_goes_on_after_a_restart_of_the_broker_and_handles_nothing_twice(
     listening: Installed, queue: str, stores: Stores, site: Site
 ) -> None:

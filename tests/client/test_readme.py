@@ -10,6 +10,7 @@ import pytest
 from tests.support.application import an_application
 from tests.support.client_environment import CLIENT
 from tests.support.client_program import Installed
+from tests.support.eventually import PATIENCE
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, put_topology, remove_topology
 
@@ -40,7 +41,7 @@ async def test_an_example_runs_as_it_stands(
     try:
         async with running_consumer(plain), running_producer(plain), installed.running(file) as program:
             if "run()" not in code:
-                await asyncio.wait_for(program.process.wait(), 60)
+                await asyncio.wait_for(program.process.wait(), PATIENCE)
                 assert program.process.returncode == 0, program.output
             await program.says(*output)
     finally:

@@ -14,9 +14,11 @@ from contract.examples import EXAMPLES
 from contract.files import DOCS, contract_files
 from contract.schemas import MODELS, schema_of
 from shared.messages import Webhook
+from tests.support.eventually import PATIENCE
 from tests.support.node import installed_project
 from tests.support.services import ROOT
 
+pytestmark = pytest.mark.xdist_group("documents")  # one worker: its tests share what takes long to start
 EVERY_MODEL = pytest.mark.parametrize("model", [*MODELS, Webhook], ids=lambda model: model.__name__)
 EVERY_MESSAGE = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
@@ -71,17 +73,15 @@ def validator() -> Path:
 
 def validate(validator: Path, document: Path) -> "subprocess.CompletedProcess[str]":
     command = ["node", "validate.mjs", str(document)]
-    return subprocess.run(command, cwd=validator, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=validator, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
-@pytest.mark.timeout(600)
 def test_the_document_is_valid_asyncapi(validator: Path) -> None:
     done = validate(validator, DOCS / "asyncapi.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"AsyncAPI 3.0.0, {len(MODELS)} messages" in done.stdout
 
 
-@pytest.mark.timeout(600)
 def test_the_validator_finds_what_is_wrong(validator: Path, tmp_path: Path) -> None:
     document = asyncapi()
     del document["components"]["messages"]["ScheduleDue"]

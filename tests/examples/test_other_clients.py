@@ -15,12 +15,12 @@ import pytest
 from stack.roles import APPLICATION
 from tests.support.application import Application, an_application
 from tests.support.client_program import a_program
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.node import installed_project
 from tests.support.services import ROOT, running_consumer, running_producer
 from tests.support.stores import Site, Stores
 
-pytestmark = pytest.mark.timeout(600)  # the first run fetches what the lock file names
+pytestmark = pytest.mark.xdist_group("other clients")  # one worker: its tests share what takes long to start
 
 
 @pytest.fixture(scope="module", params=["javascript", "aio_pika"])
@@ -52,7 +52,7 @@ async def publish(
     commands: dict[str, list[str | Path]], environment: dict[str, str], directory: Path, *arguments: str
 ) -> tuple[int | None, str]:
     async with a_program([*commands["publisher"], *arguments], environment, directory) as program:
-        await asyncio.wait_for(program.process.wait(), 60)
+        await asyncio.wait_for(program.process.wait(), PATIENCE)
     return program.process.returncode, program.output
 
 

@@ -11,7 +11,7 @@ import asyncpg
 
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, read_job, wait_for_status
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
@@ -91,7 +91,7 @@ async def test_batches_in_opposite_orders_at_the_same_time_do_not_deadlock(
     deadlocks = "select deadlocks from pg_stat_database where datname = current_database()"
     async with running_consumer(site, batch_size=100), running_consumer(site, batch_size=100):
         for revision in range(2, 12):
-            holder = await asyncpg.connect(site.database_url, timeout=10)
+            holder = await asyncpg.connect(site.database_url, timeout=PATIENCE)
             async with holder.transaction():
                 await holder.execute("select from jobs where id = 'job-000050' for update")
                 for order in (ids, ids[::-1]):

@@ -25,7 +25,7 @@ from producer.store import (
 from producer.store_triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
 from tests.support.application import Application
 from tests.support.builders import a_request
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import (
     insert_due,
     read_job,
@@ -40,7 +40,7 @@ from tests.support.stores import Site
 async def test_ten_due_rows_and_three_claimers_at_once(site: Site, database: Any) -> None:
     """Each row goes to exactly one of them, and none is missed."""
     await insert_due(database, 10)
-    claimers = [await asyncpg.connect(site.database_url, timeout=10) for _ in range(3)]
+    claimers = [await asyncpg.connect(site.database_url, timeout=PATIENCE) for _ in range(3)]
     transactions = [claimer.transaction() for claimer in claimers]
     try:
         for transaction in transactions:
@@ -197,7 +197,7 @@ async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_lat
     await insert_due(database, 1, late=timedelta(hours=1))
     claim = HeldClaim(database)
     await claim.take()
-    watcher = await asyncpg.connect(site.database_url, timeout=10)
+    watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
@@ -221,7 +221,7 @@ async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
     await insert_due(database, 1, late=timedelta(hours=1))
     claim = HeldClaim(database)
     await claim.take()
-    watcher = await asyncpg.connect(site.database_url, timeout=10)
+    watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
@@ -245,7 +245,7 @@ async def _send(app: Application, command: str) -> str:
 
 async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: Site, database: Any) -> None:
     await insert_due(database, 2)
-    other = await asyncpg.connect(site.database_url, timeout=10)
+    other = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with other.transaction():
             await other.execute("update jobs set updated_at = now() where id = 'job-000001'")

@@ -14,7 +14,7 @@ import pytest
 from shared import due_soon
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import read_job, wait_for_status
 from tests.support.services import running_consumer
 from tests.support.stores import Site, remove_topology
@@ -205,7 +205,7 @@ async def test_four_consumers_with_shuffled_commands_end_where_one_would(
 
 async def test_producers_are_woken_for_what_is_due_soon_and_left_alone_otherwise(site: Site, app: Application) -> None:
     heard: list[str] = []
-    listener = await asyncpg.connect(site.database_url, timeout=10)
+    listener = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         await listener.add_listener(due_soon.CHANNEL, lambda *_: heard.append("ring"))
         async with running_consumer(site):

@@ -8,7 +8,7 @@ import pytest
 
 from shared import due_soon
 from tests.support.application import Application
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, somebody_is_blocked
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
@@ -31,7 +31,7 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
     await insert_due(database, 1, prefix="b-", late=timedelta(days=-1))
     await _insert_known_triggers(database)
     await insert_due(database, 1, prefix="first-")
-    watcher = await asyncpg.connect(site.database_url, timeout=10)
+    watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with running_producer(site), running_consumer(site, batch_size=2, batch_wait_seconds=1):
             await app.hears(1)

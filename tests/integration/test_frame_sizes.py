@@ -14,7 +14,10 @@ from shared.parking import park, parked_copy
 from shared.publishing import Publisher
 from shared.received import Received
 from stack.rabbitmq import RabbitMQ
+from tests.support.eventually import PATIENCE
 from tests.support.stores import Site, Stores
+
+pytestmark = pytest.mark.own_stores
 
 BODIES = [b"", b"{", bytes(200_000)]
 HEADERS: list[dict[str, Any]] = [{}, {"a": "x" * 2_000}, {"a": "x" * 20_000}]
@@ -51,11 +54,11 @@ async def test_everything_can_be_parked_and_read_again(frame_max: int, site: Sit
         Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
         Publisher(broker) as publisher,
     ):
-        await park(publisher, copies, 10.0)
+        await park(publisher, copies, PATIENCE)
         async with (
             broker.open_channel(prefetch=len(copies)) as channel,
             Inbox.consuming(channel, site.names.parked) as inbox,
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE),
         ):
             parked = await inbox.next_batch(len(copies), 5.0, Stop())
     assert [message.body for message in parked] == [message.body for message in messages]

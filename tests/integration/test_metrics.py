@@ -19,6 +19,7 @@ from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds, minutely
 from tests.support.deliveries import insert_rows
 from tests.support.due import a_due, publish_due
+from tests.support.eventually import PATIENCE
 from tests.support.jobs import insert_due
 from tests.support.metrics import Metrics
 from tests.support.receiver import Gate, a_receiver, answering
@@ -116,7 +117,7 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
 async def test_beyond_its_bound_the_sample_is_an_estimate_and_looks_no_further(site: Site, database: Any) -> None:
     await insert_due(database, 3_000, late=timedelta(minutes=10))
     await database.execute("analyze jobs")
-    connection = await asyncpg.connect(site.database_url, timeout=10, server_settings=PLANNER)
+    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=PLANNER)
     try:
         sample = await sample_jobs(connection, up_to=100)
         assert sample.overdue == 100
@@ -192,7 +193,7 @@ async def test_calls_in_flight_and_breakers_are_shown(site: Site, app: Applicati
 async def test_the_sample_of_deliveries_looks_no_further_than_its_bound(site: Site, database: Any) -> None:
     await insert_rows(database, "example.com:443", 3_000)
     await database.execute("analyze deliveries")
-    connection = await asyncpg.connect(site.database_url, timeout=10, server_settings=DELIVERY_PLANNER)
+    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=DELIVERY_PLANNER)
     try:
         sample = await sample_deliveries(connection, up_to=100)
         assert (sample.open, sample.overdue) == (100, 100)

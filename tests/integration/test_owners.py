@@ -13,6 +13,7 @@ from stack.roles import APPLICATION, OPERATOR
 from tests.hostile.wire import properties, with_flags
 from tests.support.application import Application
 from tests.support.builders import a_request
+from tests.support.eventually import PATIENCE
 from tests.support.jobs import read_job
 from tests.support.raw_publishing import a_raw_publisher, short
 from tests.support.services import running_consumer
@@ -36,7 +37,7 @@ async def stranger(stores: Stores, site: Site, app: Application) -> AsyncIterato
     if stores.rabbitmq is None:
         pytest.skip("the broker is not ours, and has no other users")
     url = stores.rabbitmq.url_of(APPLICATION)
-    async with await aio_pika.connect(url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(url, timeout=PATIENCE) as connection, connection.channel() as channel:
         yield replace(app, channel=channel, commands=await channel.get_exchange(site.names.commands, ensure=False))
 
 

@@ -12,7 +12,7 @@ from shared.publishing import Publisher
 from tests.support.application import Application
 from tests.support.stores import Site, Stores
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 CANNOT_BE_WRITTEN = Outgoing("", "nowhere", b"{}", priority=1000)
 
 
@@ -25,6 +25,7 @@ async def publisher(site: Site) -> AsyncIterator[Publisher]:
         yield publisher
 
 
+@pytest.mark.own_stores
 async def test_a_publish_keeps_its_timeout_with_much_to_mend_and_mends_the_next_time(
     stores: Stores, site: Site, app: Application, publisher: Publisher
 ) -> None:
@@ -69,6 +70,7 @@ async def test_a_publish_that_ends_in_an_error_of_our_own_leaves_its_channel(sit
     assert publisher._channel is not first
 
 
+@pytest.mark.own_stores
 async def test_a_publish_that_is_cancelled_leaves_its_channel(stores: Stores, site: Site, publisher: Publisher) -> None:
     if stores.rabbitmq is None:
         pytest.skip("the broker is not ours to stop")

@@ -13,7 +13,7 @@ import pytest
 from shared.topology import DELIVERY_LIMIT
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.gate import held_back, somebody_waits
 from tests.support.services import service_process
 from tests.support.stores import Site, Stores
@@ -22,14 +22,14 @@ from tests.support.stores import Site, Stores
 @asynccontextmanager
 async def a_crashing_consumer(site: Site, number: int) -> AsyncIterator[None]:
     """Takes so many messages and is gone without a word about any of them."""
-    connection = await aio_pika.connect(site.amqp_url, timeout=10)
+    connection = await aio_pika.connect(site.amqp_url, timeout=PATIENCE)
     channel = await connection.channel()
     await channel.set_qos(prefetch_count=number)
     queue = await channel.get_queue(site.names.inbox)
     taken: asyncio.Queue[object] = asyncio.Queue()
     await queue.consume(taken.put)
     for _ in range(number):
-        await asyncio.wait_for(taken.get(), 20)
+        await asyncio.wait_for(taken.get(), PATIENCE)
     yield
     await connection.close()
 

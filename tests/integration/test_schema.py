@@ -8,7 +8,7 @@ import pytest
 
 from shared.job_states import JOB_MOVES, JobStatus
 from shared.migrate import apply, current_version, migrate, newest_version
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due
 from tests.support.stores import Site, Stores
 
@@ -60,7 +60,7 @@ async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Sit
         url = stores.database("fresh_for_migrations")
         applied = await asyncio.gather(*(migrate(url) for _ in range(10)))
         assert sorted(len(files) for files in applied) == [0] * 9 + [newest_version()]
-        connection = await asyncpg.connect(url, timeout=10)
+        connection = await asyncpg.connect(url, timeout=PATIENCE)
         assert await current_version(connection) == newest_version()
         await connection.close(timeout=5)
     finally:
@@ -68,7 +68,7 @@ async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Sit
 
 
 async def test_nobody_waits_behind_a_migration_that_waits_for_a_table(site: Site, database: Any) -> None:
-    reading, migrating = [await asyncpg.connect(site.database_url, timeout=10) for _ in range(2)]
+    reading, migrating = [await asyncpg.connect(site.database_url, timeout=PATIENCE) for _ in range(2)]
     try:
         async with reading.transaction():
             await reading.execute("select from jobs")
@@ -76,7 +76,7 @@ async def test_nobody_waits_behind_a_migration_that_waits_for_a_table(site: Site
             await eventually(lambda: _waits_for_a_lock(reading, migrating.get_server_pid()))
             assert await database.fetchval("select count(*) from jobs", timeout=10) == 0
             assert not waiting.done()
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, PATIENCE)
         await database.fetchval("select more from jobs")
     finally:
         await reading.close(timeout=5)

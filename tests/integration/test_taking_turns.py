@@ -11,7 +11,7 @@ from producer.firing import MAX_MESSAGES
 from producer.planning import BURST
 from tests.support.application import Application
 from tests.support.builders import minutely
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, wait_until_none_pending
 from tests.support.services import running_producer
 from tests.support.stores import Site
@@ -74,7 +74,7 @@ async def test_nothing_is_published_while_somebody_keeps_rows_from_being_changed
 ) -> None:
     """As CREATE INDEX does: it lets rows be claimed, and would let nothing be settled until it has finished."""
     await insert_due(database, 5)
-    building = await asyncpg.connect(site.database_url, timeout=10)
+    building = await asyncpg.connect(site.database_url, timeout=PATIENCE)
 
     async def a_claim_waits() -> bool:
         return bool(await database.fetchval(A_CLAIM_WAITS))

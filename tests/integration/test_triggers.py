@@ -14,7 +14,7 @@ from shared.idempotency import idempotency_key
 from shared.instants import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, a_rule_request
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, read_job, somebody_is_blocked, wait_for_status
 from tests.support.receiver import a_receiver
 from tests.support.services import running_consumer, running_delivery, running_producer
@@ -182,7 +182,7 @@ async def test_a_look_ahead_leaves_out_triggers_that_somebody_else_holds(site: S
     """Looking again at once would find nothing to claim, and so on until they are free."""
     await insert_due(database, 1, late=timedelta(days=-1))
     await insert_triggers_of_all_jobs(database, 1)
-    other = await asyncpg.connect(site.database_url, timeout=10)
+    other = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         for held in ("jobs", "triggers"):
             async with other.transaction():
@@ -199,7 +199,7 @@ async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
     """So that after its acknowledgement nothing rings."""
     await insert_due(database, 1, late=timedelta(days=-1))
     await insert_triggers_of_all_jobs(database, 1)
-    publishing = await asyncpg.connect(site.database_url, timeout=10)
+    publishing = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with running_consumer(site):
             async with publishing.transaction():

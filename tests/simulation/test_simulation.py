@@ -23,12 +23,10 @@ HISTORIES = settings(
 UNTIL_FOUND = settings(HISTORIES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False)
 
 
-@pytest.mark.timeout(600)  # a fraction of it, but for a machine with too much to do
 def test_no_history_breaks_a_promise(town: Town) -> None:
     run_state_machine_as_test(Duebell.in_town(town), settings=HISTORIES)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: str(mistake.__name__))
 def test_a_mistake_is_found(
     town: Town, monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.stores import Stores, new_site
 
 RealConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -106,7 +106,7 @@ def a_town(stores: Stores) -> Iterator[Town]:
     with asyncio.Runner() as runner:
         opening = new_site(stores)
         site = runner.run(opening.__aenter__())
-        observer = runner.run(asyncpg.connect(site.database_url, timeout=10, command_timeout=30))
+        observer = runner.run(asyncpg.connect(site.database_url, timeout=PATIENCE, command_timeout=30))
         try:
             runner.run(observer.execute(CLOCK))
             town = Town(site.database_url, observer, runner)

@@ -13,12 +13,13 @@ from stack.errors import DirectoryInUseError, StartError
 from stack.ports import free_port
 from stack.postgres import Postgres
 from tests.stack.sight import nothing_knows, processes_that_know
+from tests.support.eventually import PATIENCE
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run it as somebody else")
 
 
 async def run(url: str, *statements: str) -> list[tuple[object, ...]]:
-    connection = await asyncpg.connect(url, timeout=10)
+    connection = await asyncpg.connect(url, timeout=PATIENCE)
     try:
         for statement in statements[:-1]:
             await connection.execute(statement)

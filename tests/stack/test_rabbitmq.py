@@ -14,7 +14,9 @@ from stack.errors import StackError, StartError
 from stack.ports import LOOPBACK
 from stack.rabbitmq import RabbitMQ
 from tests.stack.sight import nothing_knows, processes_that_know
+from tests.support.eventually import PATIENCE
 
+pytestmark = pytest.mark.xdist_group("rabbitmq")  # one worker: its tests share what takes long to start
 STANDARD_PORTS = (4369, 5432, 5672, 15672, 25672)
 
 
@@ -53,14 +55,14 @@ def node(nodes: list[RabbitMQ]) -> RabbitMQ:
 
 
 async def publish(url: str, queue: str, body: bytes) -> None:
-    async with await aio_pika.connect(url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(url, timeout=PATIENCE) as connection, connection.channel() as channel:
         await channel.declare_queue(queue, durable=True, arguments={"x-queue-type": "quorum"})
         message = aio_pika.Message(body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
         await channel.default_exchange.publish(message, queue, timeout=10)
 
 
 async def take(url: str, queue: str) -> bytes:
-    async with await aio_pika.connect(url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(url, timeout=PATIENCE) as connection, connection.channel() as channel:
         declared = await channel.declare_queue(queue, passive=True)
         message = await declared.get(no_ack=True, timeout=20)
         assert message is not None

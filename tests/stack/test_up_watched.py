@@ -14,6 +14,7 @@ from stack.prometheus import FILES, configured
 from stack.roles import role_of
 from stack.services import SERVICES
 from tests.stack.sight import nothing_knows
+from tests.support.eventually import PATIENCE
 
 UP_SECONDS = 90
 WATCHED = {*SERVICES, "rabbitmq", "rabbitmq-queues"}
@@ -25,7 +26,7 @@ def jobs_that_are_up(prometheus: str) -> set[str]:
 
 
 async def users_of(database_url: str) -> dict[str, str]:
-    connection = await asyncpg.connect(database_url, timeout=10)
+    connection = await asyncpg.connect(database_url, timeout=PATIENCE)
     try:
         rows = await connection.fetch("select application_name, usename from pg_stat_activity")
         return {row["application_name"]: row["usename"] for row in rows}

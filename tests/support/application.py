@@ -17,7 +17,7 @@ from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMess
 
 from shared.names import Names
 from shared.topology import declare_topology
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.stores import Site
 
 
@@ -130,7 +130,7 @@ class Application:
 @asynccontextmanager
 async def an_application(site: Site, listen_to: str | None = "due.#") -> AsyncIterator[Application]:
     async with (
-        await aio_pika.connect(site.amqp_url, timeout=10) as connection,
+        await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection,
         connection.channel(on_return_raises=True) as channel,
     ):
         await declare_topology(channel, site.names)

@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.eventually import PATIENCE
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
@@ -48,7 +50,7 @@ def _request(directory: Path, name: str, subject: str, *options: str) -> Certifi
         [*command, "-keyout", made.key, "-out", made.file, "-days", "1", "-subj", subject, *options],
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     made.key.chmod(0o600)
     return made

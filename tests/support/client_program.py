@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.eventually import SLOWEST_MACHINE
+
 
 @dataclass(slots=True)
 class Program:
@@ -30,7 +32,7 @@ class Program:
 
     async def says(self, *texts: str, within: float = 60.0) -> None:
         """Waits until each of them is in its output."""
-        deadline = asyncio.get_running_loop().time() + within
+        deadline = asyncio.get_running_loop().time() + within * SLOWEST_MACHINE
         while not all(text in self.output for text in texts):
             over = asyncio.get_running_loop().time() > deadline
             assert not over, f"{texts} is not in:\n{self.output}"
@@ -71,7 +73,7 @@ class Installed:
     async def run(self, *command: str | Path, within: float = 60.0) -> list[dict[str, Any]]:
         """To its good end; what it reported."""
         async with self.running(*command) as program:
-            await asyncio.wait_for(program.process.wait(), within)
+            await asyncio.wait_for(program.process.wait(), within * SLOWEST_MACHINE)
         assert program.process.returncode == 0, program.output
         return program.reports()
 

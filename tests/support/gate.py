@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 
+from tests.support.eventually import PATIENCE
 from tests.support.stores import Site
 
 GATE = 4242
@@ -16,7 +17,7 @@ async def held_back(site: Site, when: str) -> AsyncIterator[Any]:
     """Whoever writes a row of jobs (`before update`, `before insert`) waits at a gate until the block ends: a place to
     stop a process between two of its steps, without a seam in its code.
     """
-    gatekeeper = await asyncpg.connect(site.database_url, timeout=10)
+    gatekeeper = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         await gatekeeper.execute(
             f"""

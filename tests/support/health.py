@@ -2,12 +2,14 @@
 
 import aiohttp
 
+from tests.support.eventually import PATIENCE
+
 
 async def health_of(port: int, path: str = "/readyz", host: str = "127.0.0.1") -> tuple[int, str]:
     """Status and body; 0 if nobody answers."""
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as client,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as client,
             client.get(f"http://{host}:{port}{path}") as answer,
         ):
             return answer.status, await answer.text()

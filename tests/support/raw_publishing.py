@@ -13,6 +13,8 @@ from aiormq.abc import ChannelFrame
 from aiormq.channel import Channel
 from pamqp.body import ContentBody
 
+from tests.support.eventually import PATIENCE
+
 BASIC_CLASS, PUBLISH = 60, 40
 METHOD_FRAME, HEADER_FRAME, FRAME_END = 1, 2, b"\xce"
 
@@ -57,7 +59,7 @@ def _frame(kind: int, channel: int, payload: bytes) -> bytes:
 @asynccontextmanager
 async def a_raw_publisher(amqp_url: str, queue: str) -> AsyncIterator[RawPublisher]:
     async with (
-        await aio_pika.connect(amqp_url, timeout=10) as connection,
+        await aio_pika.connect(amqp_url, timeout=PATIENCE) as connection,
         connection.channel(publisher_confirms=False) as channel,
     ):
         underlay = cast("Channel", await channel.get_underlay_channel())

@@ -21,6 +21,7 @@ from delivery.settings import DeliverySettings
 from producer.main import produce
 from producer.settings import ProducerSettings
 from shared.lifecycle import Stop
+from tests.support.eventually import PATIENCE
 from tests.support.stores import Site
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ async def _running(work: Any) -> AsyncIterator[None]:
         assert not task.done() or task.result() is None, "the service ended by itself"
     finally:
         stop.request()
-        await asyncio.wait_for(task, 30)
+        await asyncio.wait_for(task, PATIENCE)
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class ServiceProcess:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -87,7 +88,7 @@ class ServiceProcess:
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
-    def terminate(self, within: float = 30.0) -> int:
+    def terminate(self, within: float = PATIENCE) -> int:
         """SIGTERM; the exit status."""
         self.process.terminate()
         return self.process.wait(within)
@@ -126,4 +127,4 @@ def service_process(
         if process.poll() is None:
             process.send_signal(signal.SIGCONT)
             process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)

@@ -25,6 +25,7 @@ from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of
 from stack.services import SERVICES
 from stack.stores import stores as started_stores
+from tests.support.eventually import PATIENCE
 
 TEMPLATE = "duebell_template"
 PLUGINS = ("rabbitmq_prometheus",)
@@ -111,7 +112,7 @@ async def make_template(stores: Stores) -> None:
 
 
 @asynccontextmanager
-async def new_site(stores: Stores) -> AsyncIterator[Site]:
+async def new_site(stores: Stores, *, delete_queues: bool = True) -> AsyncIterator[Site]:
     name = f"test_{secrets.token_hex(6)}"
     async with _admin(stores) as admin:
         await admin.execute(f"create database {name} template {TEMPLATE}")
@@ -123,7 +124,8 @@ async def new_site(stores: Stores) -> AsyncIterator[Site]:
         # A connection of its own: the test may have restarted the server.
         async with _admin(stores) as admin:
             await admin.execute(f"drop database if exists {name} with (force)")
-        await remove_topology(site)
+        if delete_queues:
+            await remove_topology(site)
 
 
 def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
@@ -140,12 +142,12 @@ def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
 
 async def put_topology(site: Site) -> None:
     """What a deployment does before it starts services."""
-    async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection, connection.channel() as channel:
         await declare_topology(channel, site.names)
 
 
 async def remove_topology(site: Site) -> None:
-    async with await aio_pika.connect(site.amqp_url, timeout=10) as connection, connection.channel() as channel:
+    async with await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection, connection.channel() as channel:
         for queue in site.names.queues:
             await channel.queue_delete(queue)
         for exchange in site.names.exchanges:
@@ -154,7 +156,7 @@ async def remove_topology(site: Site) -> None:
 
 @asynccontextmanager
 async def _admin(stores: Stores) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    connection = await asyncpg.connect(stores.database_url, timeout=10)
+    connection = await asyncpg.connect(stores.database_url, timeout=PATIENCE)
     try:
         yield connection
     finally:

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from shared.lifecycle import EndedByItself, Stop, end, first_of, for_life, run_service
 from shared.pulse import Pulses
+from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT
 
 
@@ -119,7 +120,7 @@ sys.exit(lifecycle.run_service(work, 1.0))
 def test_a_process_that_dies_goes_down_whatever_holds_on_to_it() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert ended.returncode == 1
     assert "ValueError: here" in ended.stderr + ended.stdout

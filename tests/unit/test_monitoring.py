@@ -14,6 +14,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from grafana.__main__ import DASHBOARDS as DIRECTORY
 from grafana.__main__ import rendered
+from tests.support.eventually import PATIENCE
 from tests.support.monitoring import DASHBOARDS, RULES, panels
 from tests.support.services import ROOT
 
@@ -100,7 +101,9 @@ def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any])
 def test_promtool_is_content(command: tuple[str, ...]) -> None:
     program = shutil.which("promtool")
     assert program, "promtool is missing: make prometheus installs it"
-    outcome = subprocess.run([program, *command], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    outcome = subprocess.run(
+        [program, *command], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 

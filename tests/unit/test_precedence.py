@@ -3,10 +3,14 @@
 import asyncio
 import time
 
+import pytest
+
 from producer.precedence import LONGEST_WAIT, SHORT_TURN, Precedence
+from tests.support.eventually import PATIENCE
 
 
-async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done() -> None:
+async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producer.precedence.LONGEST_WAIT", 3600.0)
     precedence, went_on = Precedence(), asyncio.Event()
 
     async def be_patient() -> None:
@@ -20,7 +24,7 @@ async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done() -> Non
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert not went_on.is_set()
-        async with asyncio.timeout(LONGEST_WAIT):
+        async with asyncio.timeout(PATIENCE):
             await went_on.wait()
 
 
@@ -28,7 +32,7 @@ async def test_one_who_stands_aside_goes_on_in_any_case_after_a_while() -> None:
     precedence = Precedence()
     with precedence.taken():
         began = time.monotonic()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await precedence.stand_aside()
         assert time.monotonic() - began >= LONGEST_WAIT / 2
 

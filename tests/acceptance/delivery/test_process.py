@@ -16,7 +16,7 @@ from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application, an_application
 from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import is_ready
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import ROOT, service_process
@@ -115,7 +115,7 @@ def test_secrets_that_cannot_be_read_end_it_with_one_line(tmp_path: Path) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert result.returncode == 2
     assert result.stderr == "WEBHOOK_SECRETS: billing: a secret has 24 to 64 bytes, this one 8\n"

@@ -12,6 +12,7 @@ from delivery.store_ended import Wanted, select_failed
 from tests.support.application import Application
 from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due
+from tests.support.eventually import PATIENCE
 from tests.support.receiver import Call, a_receiver, answering
 from tests.support.services import ROOT, running_delivery
 from tests.support.stores import Site
@@ -26,7 +27,7 @@ def run_replay(site: Site, *arguments: str) -> "subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
@@ -50,7 +51,7 @@ def run_on_a_terminal(site: Site, answer: str, *arguments: str) -> str:
     except OSError:
         pass  # the other end is closed
     os.close(main)
-    process.wait(30)
+    process.wait(PATIENCE)
     return seen.decode()
 
 

@@ -29,7 +29,6 @@ async def deaf_app(site: Site) -> AsyncIterator[Application]:
         yield application
 
 
-@pytest.mark.timeout(300)
 async def test_the_whole_corpus_ends_stored_or_parked_and_every_neighbour_is_delivered(
     site: Site, deaf_app: Application, database: Any, tmp_path: Path
 ) -> None:
