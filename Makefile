@@ -7,7 +7,7 @@ UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
 CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo birthdays up test bench fuzz chaos lint types dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test bench fuzz chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -31,9 +31,13 @@ birthdays: setup ## an application on top: a birthday travels to its greeting, o
 up: setup ## the whole stack on this machine, until Ctrl-C
 	@$(RUN) -m stack.up
 
-test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=2 at a time)
+check: setup lint types ## the inner loop: lint, types, import rules and the unit tests
+	@echo "== unit tests"
+	@$(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS) tests/unit
+
+test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=4 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),4) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
 
 fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
 	@for target in commands rules; do \
