@@ -19,6 +19,8 @@ from tests.support.services import running_producer
 from tests.support.stores import Site
 
 SOON = timedelta(seconds=LONGEST_HEAD_START / 2)
+# A busy machine may need longer than that to get to its claim.
+TRIES = 200
 
 
 @pytest.fixture
@@ -35,19 +37,24 @@ async def test_what_is_claimed_ahead_is_published_when_its_moment_has_come(
 ) -> None:
     async with a_firer(site, FRESH) as firer:
         assert isinstance(await firer.fire_once(), Idle)  # connects
-        await insert_due(database, 1, late=-SOON)
-        due_at = (await read_job(database, "job-000001"))["next_run_at"]
+        for number in range(1, TRIES + 1):
+            await insert_due(database, 1, late=-SOON, prefix=f"{number}-")
+            due_at = (await read_job(database, f"{number}-000001"))["next_run_at"]
 
-        assert await firer.fire_once(due_at) == Fired(1, full=False)
+            assert await firer.fire_once(due_at) == Fired(1, full=False)
 
-    assert passed[Point.PRODUCER_CLAIMED][-1] < due_at <= passed[Point.PRODUCER_PUBLISHED][-1]
-    [event] = await app.hears(1)
+            if passed[Point.PRODUCER_CLAIMED][-1] < due_at:
+                break
+        else:
+            pytest.fail("not one of them was claimed before its moment")
+    assert due_at <= passed[Point.PRODUCER_PUBLISHED][-1]
+    event = (await app.hears(number))[-1]
     assert event.content["fired_at"] == event.content["due_at"]
 
 
 async def test_what_is_due_after_the_moment_is_left_alone_and_looked_forward_to(site: Site, database: Any) -> None:
     await insert_due(database, 1, prefix="first-", late=-SOON)
-    await insert_due(database, 1, prefix="second-", late=-2 * SOON)
+    await insert_due(database, 1, prefix="second-", late=-timedelta(hours=1))
     first, second = [(await read_job(database, f"{name}-000001"))["next_run_at"] for name in ("first", "second")]
     async with a_firer(site, FRESH) as firer:
         assert await firer.fire_once(first) == Fired(1, full=False)
@@ -75,8 +82,8 @@ async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any
 
 async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_once(site: Site, database: Any) -> None:
     """What is left of the rule is due before the moment of the claim, and what comes next is looked for after it."""
-    secondly = minutely(rrule="FREQ=SECONDLY", start_at="2020-01-01T00:00:00Z")
-    await insert_due(database, 1, late=timedelta(seconds=2 * BURST + 5), rule=secondly)
+    rule = minutely(start_at="2020-01-01T00:00:00Z")
+    await insert_due(database, 1, late=timedelta(minutes=2 * BURST + 5), rule=rule)
     async with a_firer(site, BACKLOG) as firer, a_firer(site, REFUSED) as turns:
         assert isinstance(await firer.fire_once(), Fired)
         assert isinstance(await firer.fire_once(), Idle), "its turn is over"

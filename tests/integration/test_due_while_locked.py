@@ -27,14 +27,16 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
 ) -> None:
     """The command shares its batch with one whose job is locked by somebody else until the first job is late."""
     monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
-    await insert_due(database, 1, prefix="a-", late=timedelta(seconds=-4))
     await insert_due(database, 1, prefix="b-", late=timedelta(days=-1))
-    await _insert_known_triggers(database)
     await insert_due(database, 1, prefix="first-")
     watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
         async with running_producer(site), running_consumer(site, batch_size=2, batch_wait_seconds=1):
             await app.hears(1)
+            # The services are up: what is left to do before it is due takes milliseconds.
+            await insert_due(database, 1, prefix="a-", late=timedelta(seconds=-5))
+            await _insert_known_triggers(database)
+            await due_soon.notify(database)
             async with database.transaction():
                 await database.execute("select from jobs where id = 'b-000001' for update")
                 for job_id in ("a-000001", "b-000001"):
@@ -50,8 +52,9 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
 
 @every_command
 async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_that_is_due_about_now(
-    site: Site, app: Application, database: Any, key: str
+    site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
+    monkeypatch.setattr("shared.due_soon.NOTIFY_WITHIN_SECONDS", 300.0)
     await insert_due(database, 1, prefix="tomorrow-", late=timedelta(days=-1))
     await insert_due(database, 1, prefix="old-", late=timedelta(hours=1))
     await insert_due(database, 1, prefix="refused-", late=timedelta(minutes=1))
@@ -67,7 +70,7 @@ async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_tha
                 await app.ask({"id": f"{job}-000001", **CHANGE_NOTHING[key]}, key=key)
         await database.execute("select 1")
         assert heard == []
-        await insert_due(database, 1, prefix="soon-", late=timedelta(seconds=-0.9))
+        await insert_due(database, 1, prefix="soon-", late=timedelta(seconds=-150))
         await _insert_known_triggers(database)
         await app.ask({"id": "soon-000001", **CHANGE_NOTHING[key]}, key=key)
 

@@ -1,7 +1,6 @@
 """Slots, hosts that hang, breakers, leases, shutdown, replicas: nothing waits behind somebody else's broken server."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -101,33 +100,22 @@ async def test_all_hosts_together_get_no_more_than_all_slots(site: Site, app: Ap
 
 
 async def test_two_thousand_over_ten_hosts_of_which_one_hangs(site: Site, app: Application, database: Any) -> None:
-    """The other nine finish as if it were not there: measured against the same run without it."""
+    """The other nine finish as if it were not there: not one call to it has to end first."""
     settings = {"max_in_flight": 64, "max_in_flight_per_host": 6, "breaker_failures": 1000}
-
-    async def run(name: str, urls: list[str], hanging: str | None) -> float:
-        events = [a_due(f"{name}-{n}", urls[n % len(urls)]) for n in range(1800)]
-        if hanging:
-            # Spread among the others, and each of them would hang for far longer than the whole run.
-            for n in range(200):
-                events.insert(n * 10, a_due(f"{name}-hang-{n}", hanging, webhook={"timeout_seconds": 120}))
-        done_before = await database.fetchval("select count(*) from deliveries where status = 'COMPLETED'")
+    async with receivers(9) as nine, a_receiver(Gate()) as hanging:
+        events = [a_due(f"job-{n}", nine[n % len(nine)].url) for n in range(1800)]
+        # Spread among the others, and each of them would hang for far longer than the whole run.
+        for n in range(200):
+            events.insert(n * 10, a_due(f"hang-{n}", hanging.url, webhook={"timeout_seconds": 120}))
         async with asyncio.TaskGroup() as group:
             for part in range(0, len(events), 50):
                 group.create_task(publish_due(app, *events[part : part + 50]))
-        started = time.monotonic()
         async with running_delivery(site, shutdown_grace_seconds=3.5, **settings):
-            await all_end(database, done_before + 1800, within=60)
-            return time.monotonic() - started
-
-    async with receivers(9) as nine, a_receiver(Gate()) as hanging:
-        urls = [receiver.url for receiver in nine]
-        alone = await run("alone", urls, None)
-        beside = await run("beside", urls, hanging.url)
+            await all_end(database, 1800, within=60)
+            assert await database.fetchval("select count(*) from delivery_attempts") == 1800, "one of its calls ended"
         assert hanging.most_at_once <= 6
         assert len(hanging.calls) <= 6
     assert all(set(receiver.keys.values()) == {1} for receiver in nine)
-    # Ten hosts in place of nine are 11 % more to store and claim; the rest is room for a busy machine.
-    assert beside < 2.0 * alone + 1.0, f"{beside:.1f} s beside the hanging host, {alone:.1f} s without it"
 
 
 async def test_a_host_that_keeps_failing_is_left_alone_and_found_again(
