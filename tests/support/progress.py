@@ -5,6 +5,7 @@ machine). Slow tests begin first, so that no worker is left with a long one at t
 """
 
 import json
+import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -141,6 +142,7 @@ class Progress:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-usual", action="store_true", help="write how long each test took to usual_seconds.json")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order that depends on the seed")
 
 
 @pytest.hookimpl(trylast=True)
@@ -151,14 +153,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Progress(reporter, Usual.load()), "duebell-progress")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slowest first. Those of one group begin with its slowest."""
-    usual = Usual.load()
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The slowest group first; a test without a group is one by itself. Every worker must find the same order."""
+    usual, seed = Usual.load(), config.getoption("shuffle")
+    if seed is not None:
+        return random.Random(seed).shuffle(items)
     groups: dict[str, float] = {}
     for item in items:
         group = _group(item)
         groups[group] = groups.get(group, 0.0) + usual.of(name_of(item.nodeid))
-    items.sort(key=lambda item: -groups[_group(item)])
+    return items.sort(key=lambda item: -groups[_group(item)])
 
 
 def _group(item: pytest.Item) -> str:

@@ -43,8 +43,8 @@ async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running_delivery(site: Site, **overrides: Any) -> AsyncIterator[None]:
-    """Loopback is open, where the tests' receivers are; retries come quickly; and a lease lasts longer than a test waits,
-    so that no row is done only because its lease ran out."""
+    """Loopback is open, where the tests' receivers are; retries come quickly; and a lease lasts longer than a test
+    waits, so that no row is done only because its lease ran out."""
     defaults = {
         "webhook_allow_networks": "127.0.0.0/8",
         "retry_base_seconds": 0.05,
