@@ -8,8 +8,7 @@ step.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from struct import Struct
 from uuid import uuid4
 
@@ -51,15 +50,9 @@ class PublishBatch:
         batch have this id, or none has it, then the broker may mean each of them, and none of them counts as published:
         a copy is better than a loss.
         """
-        for place in self._places.get(message_id or "", range(len(self.verdicts))):
+        places = [place for place, its_id in enumerate(self.message_ids) if its_id == message_id]
+        for place in places or range(len(self.verdicts)):
             self._rule(place, place + 1, Verdict.RETURNED)
-
-    @cached_property
-    def _places(self) -> dict[str, Iterable[int]]:
-        places: dict[str, list[int]] = {}
-        for place, message_id in enumerate(self.message_ids):
-            places.setdefault(message_id, []).append(place)
-        return {**places}
 
     def _rule(self, start: int, end: int, verdict: Verdict) -> None:
         """Sets the verdict on messages `start` to `end - 1` that have none. Places outside the batch (confirms of

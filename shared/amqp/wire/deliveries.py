@@ -1,32 +1,18 @@
 """The messages of one consuming channel, taken out of the stream as they arrive."""
 
 from collections.abc import Callable
-from struct import Struct, error
+from struct import error
 from typing import Any
 
 from aiormq.exceptions import InvalidFrameError
 
-from shared.amqp.wire.delivery_frames import Delivery, is_delivery, put_together, read_message
-from shared.amqp.wire.frames import (
-    BODY,
-    DELIVER,
-    FLAGS,
-    HEAD,
-    HEADER,
-    METHOD,
-    METHOD_SIZE,
-    Incomplete,
-    frame_end,
-    read_header_start,
-)
+from shared.amqp.wire.delivery_frames import Delivery, is_delivery, put_together, read_delivery, read_message
+from shared.amqp.wire.frames import BODY, FLAGS, HEAD, HEADER, Incomplete, frame_end, read_header_start
 from shared.amqp.wire.properties import read_properties
 from shared.received import Received
 
 # The beginning of a message waits for the rest of it up to this size; more of it is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
-LONGEST_KEY = 255
-
-_delivery_tag = Struct(">q").unpack_from
 
 
 class Deliveries:
@@ -53,18 +39,19 @@ class Deliveries:
                 self._on_message(message)
                 return end
         end = frame_end(data, start)
-        return end if self._take_frame(data[start], data[start + HEAD : end - 1]) else None
+        return end if self._take_frame(data, start, end) else None
 
-    def _take_frame(self, kind: int, payload: bytes) -> bool:
-        if kind == METHOD:
-            if not payload.startswith(DELIVER):
-                return False
-            self._delivery = _read_delivery(payload)
+    def _take_frame(self, data: bytes, start: int, end: int) -> bool:
+        if is_delivery(data, start):
+            self._delivery, self._missing = read_delivery(data, start, end), 0
             return True
+        kind, payload = data[start], data[start + HEAD : end - 1]
         if self._delivery is None or kind not in {HEADER, BODY}:
             return False
         if kind == HEADER:
             self._begin_body(payload)
+        elif self._missing <= 0:
+            raise InvalidFrameError("a body without its header")
         else:
             self._body.append(payload)
             self._missing -= len(payload)
@@ -82,25 +69,3 @@ class Deliveries:
             raise InvalidFrameError("a content header is cut short") from ending
         self._properties = read_properties(header[FLAGS:])
         self._body = []
-
-
-def _read_delivery(payload: bytes) -> Delivery:
-    try:
-        place = METHOD_SIZE + 1 + payload[METHOD_SIZE]  # after the consumer tag
-        (tag,) = _delivery_tag(payload, place)
-        place += 9  # and whether it was delivered before
-        key = place + 1 + payload[place]
-        after = key + 1 + payload[key]
-    except (IndexError, error) as ending:
-        raise InvalidFrameError("a delivery is cut short") from ending
-    if after > len(payload):
-        raise InvalidFrameError("a delivery is cut short")
-    return tag, _readable(payload[place + 1 : key]), _readable(payload[key + 1 : after])
-
-
-def _readable(name: bytes) -> str:
-    """A name that is not UTF-8 arrives with its odd bytes spelled out."""
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return name.decode("ascii", "backslashreplace")[:LONGEST_KEY]

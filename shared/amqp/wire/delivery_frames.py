@@ -10,6 +10,7 @@ from functools import lru_cache
 from struct import Struct, error
 from typing import Any
 
+from aiormq.exceptions import InvalidFrameError
 from pamqp.commands import Basic
 
 from shared.amqp.wire.frames import (
@@ -29,6 +30,7 @@ from shared.received import Received
 
 _delivery_tag = Struct(">q").unpack_from
 _HEADER_START_SIZE = 14
+LONGEST_NAME = 255
 _length = Struct(">I").unpack_from
 _seconds = Struct(">Q").unpack_from
 _TEXT = ord("S")
@@ -57,8 +59,8 @@ def read_message(data: bytes, start: int) -> tuple[Received, int]:
     not arrived.
     """
     end_of_method, end_of_header, end = _ends(data, start)
+    delivery = read_delivery(data, start, end_of_method)
     try:
-        delivery = _read_delivery(data, start + HEAD + METHOD_SIZE, end_of_method)
         values = _read_properties(data, end_of_method + HEAD, end_of_header)
     except (IndexError, error) as ending:
         raise Unusual from ending
@@ -120,15 +122,27 @@ def _frame(data: bytes, start: int, kind: int) -> tuple[int, int]:
     return channel, end
 
 
-def _read_delivery(data: bytes, place: int, end: int) -> Delivery:
-    place += 1 + data[place]  # the consumer tag
-    (tag,) = _delivery_tag(data, place)
-    place += 9  # and whether it was delivered before
-    key = place + 1 + data[place]
-    after = key + 1 + data[key]
+def read_delivery(data: bytes, start: int, end: int) -> Delivery:
+    """Of a Basic.Deliver frame. A name that is not UTF-8 arrives with its odd bytes spelled out."""
+    try:
+        place = start + HEAD + METHOD_SIZE
+        place += 1 + data[place]  # the consumer tag
+        (tag,) = _delivery_tag(data, place)
+        place += 9  # and whether it was delivered before
+        key = place + 1 + data[place]
+        after = key + 1 + data[key]
+    except (IndexError, error):
+        after = -1
     if after != end - 1:
-        raise Unusual
-    return tag, data[place + 1 : key].decode(), data[key + 1 : after].decode()
+        raise InvalidFrameError("a delivery does not end where it should")
+    return tag, _readable(data[place + 1 : key]), _readable(data[key + 1 : after])
+
+
+def _readable(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("ascii", "backslashreplace")[:LONGEST_NAME]
 
 
 def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:

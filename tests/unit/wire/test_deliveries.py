@@ -17,7 +17,7 @@ from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
 from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries
-from shared.amqp.wire.frames import HEAD, frame_end
+from shared.amqp.wire.frames import frame_end
 from shared.amqp.wire.properties import MOST_FIELDS
 from shared.amqp.wire.splitter import SplittingReader
 from shared.received import Received
@@ -61,7 +61,7 @@ class FrameByFrame(Deliveries):
 
     def take(self, data: bytes, start: int) -> int | None:
         end = frame_end(data, start)
-        return end if self._take_frame(data[start], data[start + HEAD : end - 1]) else None
+        return end if self._take_frame(data, start, end) else None
 
 
 class Read:
@@ -232,6 +232,14 @@ async def test_names_that_are_not_utf_8_arrive_spelled_out() -> None:
     )
     [message] = Read().all_of(stream).messages
     assert (message.routing_key, message.exchange) == (r"k\xffy", r"schedule.event\xe9")
+
+
+async def test_a_body_without_its_header_ends_the_connection() -> None:
+    delivery, _, body = a_message(2)
+    read = Read().all_of(*a_message(1), delivery, body)
+    assert [message.tag for message in read.messages] == [1]
+    with pytest.raises(InvalidFrameError):
+        await read.left()
 
 
 async def test_a_delivery_that_is_cut_short_ends_the_connection() -> None:
