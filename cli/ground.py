@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import aio_pika
 import asyncpg
-from aio_pika.abc import AbstractConnection
 from aiormq.exceptions import AMQPError
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
 from cli.failures import BadUsage, Failure, Unreachable
+from shared.amqp import wire
 from shared.database import Connection, describe
 from shared.names import Names
-from shared.properties import tolerate_unreadable_properties
 from shared.settings import AmqpUrl, PostgresUrl
 
 ENDPOINTS = Path(".stack/endpoints.json")
@@ -91,13 +89,12 @@ class Ground:
             await connection.close(timeout=5)
 
     @asynccontextmanager
-    async def broker(self) -> AsyncIterator[AbstractConnection]:
+    async def broker(self) -> AsyncIterator[wire.WireConnection]:
         if self.amqp_url is None:
             raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
-        tolerate_unreadable_properties()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                connection = await aio_pika.connect(self.amqp_url, client_properties={"connection_name": "duebell-cli"})
+                connection = await wire.connect(self.amqp_url, "duebell-cli")
         except BROKER_TROUBLE as error:
             says = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
             raise Unreachable(f"cannot reach the broker at AMQP_URL: {says}") from None

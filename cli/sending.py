@@ -6,11 +6,13 @@ from uuid import uuid4
 
 import aio_pika
 import orjson
-from aio_pika.abc import AbstractIncomingMessage
 from aio_pika.exceptions import DeliveryError
 
 from cli.failures import Failure, NoAnswer
 from cli.ground import Ground
+from shared.inbox import Inbox
+from shared.lifecycle import Stop
+from shared.received import Received
 
 PUBLISH_TIMEOUT = 10.0
 
@@ -18,15 +20,9 @@ PUBLISH_TIMEOUT = 10.0
 async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wait: float, *, own: bool) -> Any:  # noqa: ANN401
     """The reply. `own`: with the user of AMQP_URL as user_id, which the broker vouches for."""
     async with ground.broker() as connection:
-        channel = await connection.channel(on_return_raises=True)
+        channel = connection.channel(on_return_raises=True)
+        await channel.initialize()
         replies = await channel.declare_queue(exclusive=True, timeout=PUBLISH_TIMEOUT)
-        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-        async def on_reply(message: AbstractIncomingMessage) -> None:
-            if not reply.done():
-                reply.set_result(message.body)
-
-        await replies.consume(on_reply, no_ack=True, timeout=PUBLISH_TIMEOUT)
         exchange = await channel.get_exchange(ground.names.commands, ensure=False)
         message = aio_pika.Message(
             orjson.dumps(content),
@@ -38,17 +34,25 @@ async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wa
             message_id=uuid4().hex,
             user_id=ground.amqp_user if own else None,
         )
-        try:
-            await exchange.publish(message, key, timeout=PUBLISH_TIMEOUT)
-        except DeliveryError:
-            raise Failure(
-                f"no queue took the command: run python -m shared.topology (exchange {exchange.name})"
-            ) from None
-        try:
-            async with asyncio.timeout(wait):
-                return orjson.loads(await reply)
-        except TimeoutError:
-            raise NoAnswer(
-                f"no answer within {wait:g} s. The command is safe in {ground.names.inbox}; "
-                "see `duebell status` for whether a consumer is running"
-            ) from None
+        async with Inbox.consuming(channel, replies.name) as inbox:
+            try:
+                await exchange.publish(message, key, timeout=PUBLISH_TIMEOUT)
+            except DeliveryError:
+                raise Failure(
+                    f"no queue took the command: run python -m shared.topology (exchange {exchange.name})"
+                ) from None
+            for reply in await _first_within(wait, inbox):
+                return orjson.loads(reply.body)
+        raise NoAnswer(
+            f"no answer within {wait:g} s. The command is safe in {ground.names.inbox}; "
+            "see `duebell status` for whether a consumer is running"
+        )
+
+
+async def _first_within(seconds: float, inbox: Inbox) -> list[Received]:
+    """One reply, or none."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await inbox.next_batch(1, seconds, Stop())
+    except TimeoutError:
+        return []

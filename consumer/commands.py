@@ -2,6 +2,7 @@
 caller says what time it is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -9,7 +10,6 @@ from typing import Any, TypeVar
 import msgspec
 import orjson
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from consumer.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
 from consumer.refusal import Refusal
@@ -160,7 +160,7 @@ def _validated(model: type[Model], content: dict[str, Any]) -> Model:
         raise Refusal(*(_describe(problem) for problem in error.errors(include_url=False))) from None
 
 
-def _describe(problem: ErrorDetails) -> str:
+def _describe(problem: Mapping[str, Any]) -> str:
     field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
     match problem["type"]:
         case "extra_forbidden":

@@ -6,6 +6,7 @@ from typing import Any
 
 from contract.examples import EXAMPLES
 from contract.schemas import COMMANDS, MODELS, all_schemas
+from shared.messages import DUE_TYPE
 from shared.names import (
     CANCEL_KEY,
     PAUSE_KEY,
@@ -141,7 +142,8 @@ def _headers(name: str) -> dict[str, Any]:
     elif name == REPLY:
         properties = {**kind, **correlation}
     else:
-        properties = {**kind, "idempotency-key": _text("the same as in the body"), **trace}
+        copies = {"message_id": _text("the idempotency key: the same in every copy")} if name == DUE_TYPE else {}
+        properties = {**kind, **copies, "idempotency-key": _text("the same as in the body"), **trace}
     return {"type": "object", "properties": properties}
 
 

@@ -44,4 +44,5 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         type=DUE_TYPE,
         timestamp=fired_at,
         headers={IDEMPOTENCY_HEADER: key, **trace_headers(job.traceparent)},
+        message_id=key,
     )

@@ -9,17 +9,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
 from yarl import URL
 
+from shared.amqp import wire
+from shared.amqp.wire import WireChannel, WireConnection
 from shared.backoff import Backoff
-from shared.frame_reading import read_frames_quickly
 from shared.lifecycle import end
 from shared.logs import get_log
 from shared.names import Names
-from shared.properties import tolerate_unreadable_properties
 from shared.pulse import beat, resting
 from shared.topology import declare_topology, find_topology
 
@@ -39,9 +38,7 @@ class Broker:
         self._url = _with_heartbeat(url)
         self._name = name
         self.names = names
-        tolerate_unreadable_properties()
-        read_frames_quickly()
-        self._connection: AbstractConnection | None = None
+        self._connection: WireConnection | None = None
         self._up = asyncio.Event()
 
     @asynccontextmanager
@@ -79,7 +76,7 @@ class Broker:
                 return
 
     @asynccontextmanager
-    async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[AbstractChannel]:
+    async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
         """Waits for the connection. The channel confirms publishes and raises for returned ones."""
         await self.wait_until_up()
         connection = self._connection
@@ -99,7 +96,7 @@ class Broker:
             raise ConnectionError("the broker connection was lost")
         await self._ensure_topology(self._connection)
 
-    async def _ensure_topology(self, connection: AbstractConnection) -> None:
+    async def _ensure_topology(self, connection: WireConnection) -> None:
         """Declares; a user who may not makes sure that it is there."""
         with lost_connections_as_errors():
             async with asyncio.timeout(CHANNEL_TIMEOUT):
@@ -130,7 +127,7 @@ class Broker:
 
     async def _connect_until_lost(self, backoff: Backoff) -> None:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+            connection = await wire.connect(self._url, self._name)
         lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
         try:
@@ -148,7 +145,7 @@ class Broker:
 
 
 @asynccontextmanager
-async def _channel_of(connection: AbstractConnection) -> AsyncIterator[AbstractChannel]:
+async def _channel_of(connection: WireConnection) -> AsyncIterator[WireChannel]:
     with lost_connections_as_errors():
         channel = connection.channel(publisher_confirms=True, on_return_raises=True)
     try:

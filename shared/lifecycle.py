@@ -15,6 +15,7 @@ from typing import Any
 
 import uvloop
 
+from shared.amqp.wire import find_untested_version
 from shared.logs import get_log
 from shared.pulse import resting
 
@@ -119,7 +120,9 @@ class Abandoned:
 
 
 def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
-    """The exit status: 0 after an orderly stop, 1 if the work died or did not finish in time."""
+    """The exit status: 0 after an orderly stop, 1 if the work died, did not finish in time or cannot start."""
+    if problem := find_untested_version():
+        return _say_last_words(CannotStart(problem))
     _collect_garbage_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         ending = runner.run(_run(work, grace_seconds))

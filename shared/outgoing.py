@@ -31,5 +31,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     timestamp: datetime | None = None
     headers: dict[str, Any] = {}
     mandatory: bool = True
+    # None: one that is fresh for every publish.
+    message_id: str | None = None
     # In place of the headers, where a frame of the connection cannot hold those.
     short_headers: dict[str, Any] | None = None

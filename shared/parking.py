@@ -2,13 +2,11 @@
 headers, so that it is never lost and never in the way.
 """
 
-import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pamqp import encode
-
+from shared.amqp.wire import size_of_headers
 from shared.outgoing import Outgoing, Verdict
 from shared.publishing import Publisher
 from shared.received import Received
@@ -83,10 +81,10 @@ def _kept_headers(headers: dict[str, Any]) -> dict[str, Any]:
     if _is_too_deep(headers):
         return {"duebell-headers-dropped": "nested too deep to keep"}
     try:
-        if len(encode.field_table(headers)) <= MAX_KEPT_HEADERS:
+        if size_of_headers(headers) <= MAX_KEPT_HEADERS:
             return headers
         return {"duebell-headers-dropped": "too large to keep"}
-    except (ValueError, TypeError, ArithmeticError, struct.error) as error:
+    except ValueError as error:
         return {"duebell-headers-dropped": f"cannot be written again: {error}"}
 
 

@@ -9,15 +9,13 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
-from aio_pika.abc import AbstractChannel
-from aiormq.channel import Channel
 from aiormq.exceptions import ChannelClosed
 
+from shared.amqp.wire import Confirms
 from shared.broker import BROKER_TROUBLE, CHANNEL_TIMEOUT, Broker
 from shared.outgoing import Outgoing, Verdict
-from shared.publish_batch import PublishBatch
 
 # Of the caller's timeout: a little less than all of it, so that what was confirmed in time still counts.
 LAST_LOOK = 0.95
@@ -29,7 +27,7 @@ class Publisher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._stack = AsyncExitStack()
-        self._channel: AbstractChannel | None = None
+        self._channel: Confirms | None = None
         self._trouble: frozenset[Verdict] = frozenset()
 
     async def __aenter__(self) -> Self:
@@ -68,11 +66,12 @@ class Publisher:
             await self._heal_topology()
         self._trouble = frozenset()
 
-    async def _open(self) -> Channel:
+    async def _open(self) -> Confirms:
         if self._channel is None or self._channel.is_closed:
             await self._retire()
-            self._channel = await self._stack.enter_async_context(self._broker.open_channel())
-        return cast("Channel", await self._channel.get_underlay_channel())
+            channel = await self._stack.enter_async_context(self._broker.open_channel())
+            self._channel = await channel.confirms()
+        return self._channel
 
     async def _heal_topology(self) -> None:
         # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
@@ -85,10 +84,10 @@ class Publisher:
         await self._stack.aclose()
 
 
-async def _publish(channel: Channel, messages: Sequence[Outgoing], last_look_at: float) -> list[Verdict]:
-    batch, closing = PublishBatch(channel, messages), channel.closing
+async def _publish(channel: Confirms, messages: Sequence[Outgoing], last_look_at: float) -> list[Verdict]:
+    closing = channel.closing
     try:
-        await batch.send()
+        batch = await channel.publish(messages)
         left = last_look_at - asyncio.get_running_loop().time()
         await asyncio.wait({batch.settled, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
         closed_by_broker = closing.done() and not closing.cancelled() and isinstance(closing.exception(), ChannelClosed)

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from duebell.errors import InvalidCommand
 from duebell.messages import Command, Misfire, ScheduleRequest, Webhook
@@ -55,7 +54,7 @@ def encoded(command: Command) -> bytes:
     try:
         content = command.model_dump(mode="json", exclude_unset=True)
         return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidCommand(command.id, [f"payload: {error}"]) from error
 
 

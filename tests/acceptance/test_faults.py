@@ -36,6 +36,7 @@ async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_lose
     keys = Counter(event.content["idempotency_key"] for event in app.heard)
     assert len(keys) == 20
     assert set(keys.values()) == {2}, "the copies carry the same key"
+    assert all(event.raw.message_id == event.content["idempotency_key"] for event in app.heard), "and message_id"
     assert {event.content["sequence"] for event in app.heard} == {1}
 
 

@@ -56,9 +56,9 @@ async def test_the_client_and_the_services_use_the_same_names(contract: dict[str
     }
 
 
-def test_it_depends_on_aio_pika_and_pydantic_alone() -> None:
+def test_it_depends_on_aio_pika_and_what_that_stands_on_and_pydantic_alone() -> None:
     [dependencies] = re.findall(r"^dependencies = \[(.*)\]", (CLIENT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert re.findall(r'"([a-z-]+)', dependencies) == ["aio-pika", "pydantic"]
+    assert re.findall(r'"([a-z-]+)', dependencies) == ["aio-pika", "aiormq", "pydantic"]
 
 
 def test_locks_name_no_index() -> None:

@@ -1,15 +1,13 @@
-"""A case as the consumer meets it: through pamqp's decoder, the inbox and the parser, without a broker in between."""
+"""A case as the consumer meets it: through the wire's decoder and the parser, without a broker in between."""
 
 import struct
 from datetime import datetime
-
-from pamqp.commands import Basic
-from pamqp.header import ContentHeader
+from itertools import starmap
 
 from consumer.commands import Command, read_command
 from consumer.handling import _raw
-from shared.properties import tolerate_unreadable_properties
-from shared.received import Received, put_together
+from shared.amqp.wire.deliveries import Deliveries
+from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.wire import well_behaved
 from tests.support.raw_publishing import short
@@ -30,11 +28,22 @@ def key_of(case: Case) -> bytes:
 
 
 def received(case: Case, **more: bytes) -> Received:
-    tolerate_unreadable_properties()
-    header, delivery = ContentHeader(), Basic.Deliver()
-    header.unmarshal(struct.pack(">HHQ", 60, 0, len(case.body)) + properties_of(case, **more))
-    delivery.unmarshal(short(b"tag") + struct.pack(">QB", 1, 0) + short(b"schedule.commands") + short(key_of(case)))
-    return put_together(delivery, header, case.body)
+    """Without the rest of the stream: one message, in as many frames as it needs."""
+    header = struct.pack(">HHQ", 60, 0, len(case.body)) + properties_of(case, **more)
+    delivery = struct.pack(">HH", 60, 60) + short(b"tag") + struct.pack(">QB", 1, 0)
+    delivery += short(b"schedule.commands") + short(key_of(case))
+    pieces = [case.body[start : start + LIMIT] for start in range(0, len(case.body), LIMIT)]
+    stream = b"".join(starmap(_frame, [(1, delivery), (2, header), *((3, piece) for piece in pieces)]))
+    messages: list[Received] = []
+    deliveries, place = Deliveries(messages.append), 0
+    while place < len(stream):
+        place = deliveries.take(stream, place) or len(stream)
+    [message] = messages
+    return message
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    return struct.pack(">BHI", kind, 1, len(payload)) + payload + b"\xce"
 
 
 def read(case: Case, now: datetime) -> Command:

@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+from yarl import URL
+
 from shared.broker import CLOSE_TIMEOUT, Broker
 from shared.inbox import MAX_HELD_BYTES, Inbox
 from shared.lifecycle import Stop
@@ -36,6 +38,27 @@ async def test_large_messages_wait_at_the_broker_and_all_arrive(site: Site) -> N
                 sizes += [len(message.body) for message in batch]
                 await inbox.acknowledge(batch)
             assert sizes == [len(BODY)] * MESSAGES
+
+
+async def test_a_connection_on_which_only_deliveries_come_is_not_taken_for_dead(site: Site) -> None:
+    """RabbitMQ sends no heartbeats while it sends anything else, and aiormq, which sees no delivery, would give the
+    connection up after three of them: six seconds, here.
+    """
+    impatient = str(URL(site.amqp_url).update_query(heartbeat=1))
+    async with (
+        Broker(impatient, name="in", names=site.names).connected() as inbound,
+        Broker(site.amqp_url, name="out", names=site.names).connected() as outbound,
+        Publisher(outbound) as publisher,
+        inbound.open_channel(prefetch=MESSAGES) as channel,
+        Inbox.consuming(channel, site.names.parked) as inbox,
+    ):
+        ends_at = time.monotonic() + 8
+        while time.monotonic() < ends_at:
+            assert await publisher.publish([Outgoing(site.names.parking, "x", b"{}")], 20.0) == [Verdict.CONFIRMED]
+            batch = await inbox.next_batch(1, 1.0, Stop())
+            assert [message.body for message in batch] == [b"{}"]
+            await inbox.acknowledge(batch)
+            await asyncio.sleep(0.1)
 
 
 async def close_in_the_middle(broker: Broker, site: Site) -> None:

@@ -55,6 +55,7 @@ async def test_a_rule_rings_again_and_again_until_it_ends(site: Site, app: Appli
         assert [e.content["sequence"] for e in events] == [1, 2, 3]
         assert [e.content["due_at"] for e in events] == [format_instant(start + timedelta(seconds=n)) for n in range(3)]
         assert len({e.content["idempotency_key"] for e in events}) == 3
+        assert all(e.raw.message_id == e.content["idempotency_key"] for e in events)
 
         async def is_done() -> bool:
             row = await job(database, "pulse")

@@ -74,7 +74,7 @@ class SimBroker:
                 content_type=message.content_type,
                 content_encoding=None,
                 priority=None,
-                message_id=None,
+                message_id=message.message_id,
                 app_id=None,
                 correlation_id=message.correlation_id,
                 reply_to=message.reply_to,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic
 
+from shared.amqp.wire.publish_frames import publish_frames
 from shared.parking import parked_copy
-from shared.publish_frames import publish_frames
 from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.reading import received

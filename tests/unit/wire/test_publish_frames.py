@@ -13,8 +13,8 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from shared.amqp.wire.publish_frames import publish_frames
 from shared.outgoing import Outgoing
-from shared.publish_frames import publish_frames
 
 CHANNEL, MAX_BODY = 7, 100
 

@@ -1,8 +1,8 @@
-"""A message of an inbox, read from its three frames at once: Basic.Deliver, header and body. Pure.
+"""A message for an inbox, read from its three frames at once: Basic.Deliver, header and body. Pure.
 
-That is how nearly all of them come: in one piece, with properties that are texts, numbers or a moment, and headers that
-are texts. pamqp would make objects of each frame, and look at each property by name and type, which takes several times
-as long. Whatever is unusual is left to it.
+That is how nearly all messages come: in one piece, with properties that are texts, numbers or a moment, and headers
+that are texts. Making an object of each frame takes several times as long. Messages that are unusual are left to
+`deliveries.py`, which reads them frame by frame.
 """
 
 from datetime import UTC, datetime
@@ -10,22 +10,27 @@ from functools import lru_cache
 from struct import Struct, error
 from typing import Any
 
+from aiormq.exceptions import InvalidFrameError
 from pamqp.commands import Basic
 
-from shared.property_reading import MOST_FIELDS, SMALLEST_TEXT_FIELD
+from shared.amqp.wire.frames import (
+    BODY,
+    DELIVER,
+    END,
+    HEAD,
+    HEADER,
+    METHOD,
+    METHOD_SIZE,
+    Incomplete,
+    read_head,
+    read_header_start,
+)
+from shared.amqp.wire.properties import MOST_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD
 from shared.received import Received
 
-# Frames of other consumers are none of ours: whoever asked for them expects them one by one.
-CONSUMER_TAG = "duebell"
-
-HEAD, END = 7, 0xCE
-METHOD, HEADER, BODY = 1, 2, 3
-
-_head = Struct(">BHI").unpack_from  # kind, channel, length
-_TO_US = Struct(">HHB").pack(60, 60, len(CONSUMER_TAG)) + CONSUMER_TAG.encode()  # class, method, whose it is
 _delivery_tag = Struct(">q").unpack_from
-_header_start = Struct(">HHQH").unpack_from  # class, weight, size of the body, flags
 _HEADER_START_SIZE = 14
+LONGEST_NAME = 255
 _length = Struct(">I").unpack_from
 _seconds = Struct(">Q").unpack_from
 _TEXT = ord("S")
@@ -34,44 +39,40 @@ _LARGEST_TABLE = MOST_FIELDS * SMALLEST_TEXT_FIELD
 # Beyond it pamqp takes a timestamp for milliseconds.
 _LAST_SECOND = 0xFFFFFFFF
 
-_SHORT_STRING, _TABLE, _OCTET, _TIMESTAMP = range(4)
-_OTHER_KINDS = {"headers": _TABLE, "delivery_mode": _OCTET, "priority": _OCTET, "timestamp": _TIMESTAMP}
-# The cluster_id means nothing any more; nobody sends it.
+# The cluster_id means nothing any more; no client sends it.
 _KNOWN_PROPERTIES = sum(flag for name, flag in Basic.Properties.flags.items() if name != "cluster_id")
+
+Delivery = tuple[int, str, str]  # delivery tag, exchange, routing key
 
 
 class Unusual(ValueError):
-    """Not to be read here."""
+    """The message cannot be read here."""
 
 
-class Incomplete(Exception):
-    """The rest of it is still to come."""
+def is_delivery(data: bytes, start: int) -> bool:
+    """Whether the frame that starts there is the first of a message."""
+    return data[start] == METHOD and data.startswith(DELIVER, start + HEAD)
 
 
-def is_to_us(data: bytes, start: int) -> bool:
-    """Whether the frame that starts there is the first of a message for an inbox."""
-    return data[start] == METHOD and data.startswith(_TO_US, start + HEAD)
-
-
-def frame_end(data: bytes, start: int) -> int:
-    if len(data) < start + HEAD:
-        raise Incomplete
-    end: int = start + HEAD + _head(data, start)[2] + 1
-    if len(data) < end:
-        raise Incomplete
-    return end
-
-
-def read_message(data: bytes, start: int) -> tuple[Received, int, int]:
-    """It, its channel, and where it ends. ValueError if it is unusual."""
-    channel, end_of_method, end_of_header, end = _ends(data, start)
+def read_message(data: bytes, start: int) -> tuple[Received, int]:
+    """Returns the message and the place after it. Raises ValueError if it is unusual, Incomplete if the rest of it has
+    not arrived.
+    """
+    end_of_method, end_of_header, end = _ends(data, start)
+    delivery = read_delivery(data, start, end_of_method)
     try:
-        tag, exchange, routing_key = _read_delivery(data, start + HEAD + len(_TO_US), end_of_method)
-        get = _read_properties(data, end_of_method + HEAD, end_of_header).get
+        values = _read_properties(data, end_of_method + HEAD, end_of_header)
     except (IndexError, error) as ending:
         raise Unusual from ending
     body = data[end_of_header + HEAD : end - 1] if end > end_of_header else b""
-    message = Received(
+    return put_together(delivery, values, body, None), end
+
+
+def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> Received:
+    """`values` are the properties by pamqp's names."""
+    tag, exchange, routing_key = delivery
+    get = values.get
+    return Received(
         tag,
         body,
         exchange,
@@ -86,61 +87,77 @@ def read_message(data: bytes, start: int) -> tuple[Received, int, int]:
         get("reply_to"),
         get("timestamp"),
         get("headers") or {},
-        None,
+        unreadable,
         get("user_id") or None,
     )
-    return message, channel, end
 
 
-def _ends(data: bytes, start: int) -> tuple[int, int, int, int]:
-    """Their channel, and where method, header and body end, if they follow each other. A body that is empty has no
-    frame of its own.
-    """
+def _ends(data: bytes, start: int) -> tuple[int, int, int]:
+    """Where method, header and body end, if they follow each other. An empty body has no frame of its own."""
     channel, end_of_method = _frame(data, start, METHOD)
     same_channel, end_of_header = _frame(data, end_of_method, HEADER)
     if same_channel != channel or end_of_header - end_of_method <= HEAD + _HEADER_START_SIZE:
         raise Unusual
-    body_size = _header_start(data, end_of_method + HEAD)[2]
+    body_size = read_header_start(data, end_of_method + HEAD)[2]
     if not body_size:
-        return channel, end_of_method, end_of_header, end_of_header
+        return end_of_method, end_of_header, end_of_header
     same_channel, end = _frame(data, end_of_header, BODY)
     if same_channel != channel or end - end_of_header != HEAD + body_size + 1:  # there are several
         raise Unusual
-    return channel, end_of_method, end_of_header, end
+    return end_of_method, end_of_header, end
 
 
 def _frame(data: bytes, start: int, kind: int) -> tuple[int, int]:
     """Its channel, and where it ends."""
-    end = frame_end(data, start)
-    its_kind, channel, _ = _head(data, start)
-    if its_kind != kind or data[end - 1] != END:
+    if len(data) < start + HEAD:
+        raise Incomplete
+    its_kind, channel, size = read_head(data, start)
+    if its_kind != kind:
+        raise Unusual
+    end = start + HEAD + size + 1
+    if len(data) < end:
+        raise Incomplete
+    if data[end - 1] != END:
         raise Unusual
     return channel, end
 
 
-def _read_delivery(data: bytes, place: int, end: int) -> tuple[int, str, str]:
-    (tag,) = _delivery_tag(data, place)
-    place += 9  # and whether it was delivered before
-    key = place + 1 + data[place]
-    after = key + 1 + data[key]
+def read_delivery(data: bytes, start: int, end: int) -> Delivery:
+    """Of a Basic.Deliver frame. A name that is not UTF-8 arrives with its odd bytes spelled out."""
+    try:
+        place = start + HEAD + METHOD_SIZE
+        place += 1 + data[place]  # the consumer tag
+        (tag,) = _delivery_tag(data, place)
+        place += 9  # and whether it was delivered before
+        key = place + 1 + data[place]
+        after = key + 1 + data[key]
+    except (IndexError, error):
+        after = -1
     if after != end - 1:
-        raise Unusual
-    return tag, data[place + 1 : key].decode(), data[key + 1 : after].decode()
+        raise InvalidFrameError("a delivery does not end where it should")
+    return tag, _readable(data[place + 1 : key]), _readable(data[key + 1 : after])
+
+
+def _readable(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("ascii", "backslashreplace")[:LONGEST_NAME]
 
 
 def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
-    flags = _header_start(data, place)[3]
+    flags = read_header_start(data, place)[3]
     place += _HEADER_START_SIZE
     values: dict[str, Any] = {}
     for name, kind in _layout(flags):
-        if kind == _SHORT_STRING:
+        if kind == "shortstr":
             after = place + 1 + data[place]
             values[name] = data[place + 1 : after].decode()
             place = after
-        elif kind == _OCTET:
+        elif kind == "octet":
             values[name] = data[place]
             place += 1
-        elif kind == _TIMESTAMP:
+        elif kind == "timestamp":
             values[name] = _moment(_seconds(data, place)[0])
             place += 8
         else:
@@ -152,12 +169,12 @@ def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
 
 # Applications that publish a lot publish the same properties each time.
 @lru_cache(maxsize=256)
-def _layout(flags: int) -> tuple[tuple[str, int], ...]:
+def _layout(flags: int) -> tuple[tuple[str, str], ...]:
     """Which properties follow, in the order of the wire."""
     if flags & ~_KNOWN_PROPERTIES:
         raise Unusual
     present = (name for name, flag in Basic.Properties.flags.items() if flags & flag)
-    return tuple((name, _OTHER_KINDS.get(name, _SHORT_STRING)) for name in present)
+    return tuple((name, OTHER_KINDS.get(name, "shortstr")) for name in present)
 
 
 # All events of a claim have the same.

@@ -8,7 +8,7 @@ it is laid out by hand: method, header and body of AMQP 0-9-1, joined into one p
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
-from struct import Struct
+from struct import Struct, error
 from typing import Any
 
 import pamqp.frame
@@ -56,6 +56,14 @@ def publish_frames(message: Outgoing, message_id: str, channel: int, max_body: i
     pieces = [body[start : start + max_body] for start in range(0, size, max_body)]
     bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, END)]
     return b"".join((publish, header, properties, END, *bodies))
+
+
+def size_of_headers(headers: Mapping[str, Any]) -> int:
+    """In bytes on the wire. Raises ValueError if AMQP cannot carry them."""
+    try:
+        return len(encode.field_table(dict(headers)))
+    except (TypeError, ArithmeticError, error) as problem:
+        raise ValueError(str(problem)) from problem
 
 
 def _properties(message: Outgoing, message_id: str) -> tuple[int, bytes]:

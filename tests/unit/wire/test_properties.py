@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import decode, encode
 
-from shared.property_reading import MOST_FIELDS, PropertyReader
+from shared.amqp.wire.properties import MOST_FIELDS, PropertyReader
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_tables, properties, table, with_flags

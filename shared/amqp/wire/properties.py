@@ -3,12 +3,19 @@
 pamqp cuts off what it has read and copies the rest, for every field anew: a header frame of 128 KiB, full of fields of
 one byte, kept the event loop for a third of a second. Here nothing is copied but what is read, what does not end where
 it says is an error, and a table has bounds that no application comes near: each field becomes an object, or several.
+
+The broker carries what pamqp cannot decode: a timestamp in the year 292278994, a type that is not UTF-8. Such a message
+arrives with the properties that could be read, and a header that names the one that could not.
 """
 
 from struct import Struct
+from typing import Any
 
 from pamqp import decode
+from pamqp.commands import Basic
 from pamqp.common import FieldArray, FieldTable, FieldValue
+
+UNREADABLE_HEADER = "duebell-unreadable"
 
 # A death that RabbitMQ notes in x-death has ten fields.
 MOST_FIELDS = 2_000
@@ -28,13 +35,43 @@ _SIZES = {
     **dict.fromkeys((b"l", b"L", b"d", b"T"), 8),
 }
 
+# AMQP's types of the properties that are not short texts.
+OTHER_KINDS = {"headers": "table", "delivery_mode": "octet", "priority": "octet", "timestamp": "timestamp"}
+FLAGS_SIZE = 2
+_flags = Struct(">H").unpack_from
+
+
+def read_properties(data: bytes) -> tuple[dict[str, Any], str | None]:
+    """Reads the flags and the properties that follow them. Returns those before the first unreadable one by name, and
+    what is wrong with that one, if there is one.
+
+    Where pamqp and RabbitMQ read the same bytes differently, RabbitMQ is right: it has checked the user_id that it has
+    read itself. Hence the flags are one word (pamqp follows the bit that announces more of them, RabbitMQ ignores it),
+    and nothing may follow the last property.
+    """
+    values: dict[str, Any] = {}
+    name = "properties"
+    try:
+        (flags,) = _flags(data)
+        reader = PropertyReader(data, FLAGS_SIZE)
+        for name, flag in Basic.Properties.flags.items():
+            if flags & flag:
+                values[name] = reader.read(OTHER_KINDS.get(name, "shortstr"))
+        name = "properties"
+        reader.end()
+    except Exception as error:  # noqa: BLE001 - whatever a hostile byte makes it raise, the message must arrive
+        problem = f"{'type' if name == 'message_type' else name}: {error}"[:200]
+        values["headers"] = {**(values.get("headers") or {}), UNREADABLE_HEADER: problem}
+        return values, problem
+    return values, None
+
 
 class PropertyReader:
-    """One value after the other. What is wrong with one is raised, most often as a ValueError."""
+    """Reads one value after the other. What is wrong with one is raised, most often as a ValueError."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, place: int = 0) -> None:
         self._data = data
-        self._place = 0
+        self._place = place
         self._fields = 0
 
     def read(self, kind: str) -> FieldValue:

@@ -1,0 +1,58 @@
+"""A service that finds libraries of other versions than were tested says so, and does not start."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.amqp.wire.compat import find_untested_version
+from tests.support.services import ROOT
+
+TESTED = {"aiormq": "7.2.4", "pamqp": "4.0.1"}
+
+
+@pytest.mark.parametrize("version", ["7.2.4", "7.2.4.post1", "7.2.99"])
+def test_tested_versions_are_no_problem(version: str) -> None:
+    assert find_untested_version({**TESTED, "aiormq": version}.__getitem__) is None
+
+
+@pytest.mark.parametrize("version", ["7.2.3", "7.2", "7.3", "7.3.0rc1", "8.0", "6.9.99", "unknown"])
+def test_any_other_version_is_named_with_those_that_were_tested(version: str) -> None:
+    problem = find_untested_version({**TESTED, "aiormq": version}.__getitem__)
+    assert problem == f"aiormq {version} is installed, and Duebell was tested with aiormq>=7.2.4,<7.3: install one"
+
+
+def test_what_is_installed_here_was_tested() -> None:
+    assert find_untested_version() is None
+
+
+@pytest.mark.parametrize("service", ["consumer", "producer", "delivery"])
+def test_a_service_says_so_in_one_line_and_does_not_start(service: str, tmp_path: Path) -> None:
+    """Another version is what Python finds first."""
+    found_first = tmp_path / "pamqp-4.1.0.dist-info"
+    found_first.mkdir()
+    (found_first / "METADATA").write_text("Metadata-Version: 2.1\nName: pamqp\nVersion: 4.1.0\n")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{tmp_path}:{ROOT}",
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/nothing",
+        "AMQP_URL": "amqp://127.0.0.1:9/",
+        "METRICS_PORT": "0",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", service],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    [line] = (ended.stdout + ended.stderr).splitlines()
+    said = json.loads(line)
+    assert (said["event"], said["level"]) == ("cannot_start", "error")
+    assert said["problem"] == "pamqp 4.1.0 is installed, and Duebell was tested with pamqp>=4.0.1,<4.1: install one"

@@ -1,0 +1,122 @@
+"""The broker numbers what is published on a channel, and its verdicts name the numbers: ours have to be the same."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiormq.channel import Channel
+from pamqp.body import ContentBody
+from pamqp.commands import Basic
+from pamqp.commands import Channel as ChannelClass
+from pamqp.header import ContentHeader
+
+from shared.amqp.wire.confirms import Confirms, PublishBatch
+from shared.amqp.wire.splitter import SplittingReader
+from shared.outgoing import Outgoing, Verdict
+from tests.unit.wire.test_splitter import read_all, wire
+
+CHANNEL = 3
+PLAIN = Outgoing("", "queue", b"{}")
+CONFIRMED, RETURNED, NACKED, UNKNOWN = Verdict.CONFIRMED, Verdict.RETURNED, Verdict.NACKED, Verdict.UNKNOWN
+
+
+class Line:
+    """A channel that publishes, and a broker's answers."""
+
+    def __init__(self) -> None:
+        self.written: asyncio.Queue[Any] = asyncio.Queue()
+        channel = SimpleNamespace(number=CHANNEL, max_content_size=1000, write_queue=self.written)
+        self.confirms = Confirms(cast("Channel", channel))
+        self.reader = SplittingReader()
+        self.reader.divert(CHANNEL, self.confirms)
+
+    async def publishes(self, *message_ids: str | None) -> PublishBatch:
+        return await self.confirms.publish([Outgoing("", "q", b"{}", message_id=each) for each in message_ids])
+
+    def answers(self, *frames: Any) -> None:
+        for frame in frames:
+            self.reader.feed_data(wire(frame, CHANNEL))
+
+
+def a_return(properties: Basic.Properties, body: bytes = b"{}") -> list[Any]:
+    content = [ContentHeader(0, len(body), properties), *([ContentBody(body)] if body else [])]
+    return [Basic.Return(312, "NO_ROUTE", "", "q"), *content]
+
+
+def a_return_of(message_id: str) -> list[Any]:
+    return a_return(Basic.Properties(message_id=message_id, headers={"a": 1}, delivery_mode=2))
+
+
+async def test_numbers_go_on_from_batch_to_batch() -> None:
+    line = Line()
+    first = await line.publishes(None, None, None)
+    line.answers(Basic.Ack(3, True))
+    second = await line.publishes(None, None)
+    line.answers(Basic.Nack(5), Basic.Ack(4))
+    assert (first.verdicts, second.verdicts) == ([CONFIRMED] * 3, [CONFIRMED, NACKED])
+    assert first.settled.done()
+    assert second.settled.done()
+
+
+async def test_what_cannot_be_written_is_not_counted() -> None:
+    line = Line()
+    with pytest.raises(ValueError, match="range"):
+        await line.confirms.publish([PLAIN, Outgoing("", "queue", b"{}", priority=1000)])
+    assert line.written.empty()
+    batch = await line.publishes(None)
+    line.answers(Basic.Ack(1))
+    assert batch.verdicts == [CONFIRMED]
+
+
+async def test_a_confirm_of_an_earlier_batch_says_nothing_of_this_one() -> None:
+    line = Line()
+    await line.publishes(None, None)
+    batch = await line.publishes(None, None)
+    line.answers(Basic.Ack(1), Basic.Ack(2, True))
+    assert batch.verdicts == [UNKNOWN] * 2
+    line.answers(Basic.Ack(3, True))
+    assert batch.verdicts == [CONFIRMED, UNKNOWN]
+    assert not batch.settled.done()
+
+
+@pytest.mark.parametrize("body", [b"", b"{}"])
+async def test_a_return_is_known_by_its_message_id_and_its_confirm_changes_nothing(body: bytes) -> None:
+    line = Line()
+    batch = await line.publishes("a", "b", "c")
+    line.answers(*a_return(Basic.Properties(message_id="b"), body), Basic.Ack(3, True))
+    assert batch.verdicts == [CONFIRMED, RETURNED, CONFIRMED]
+    assert batch.settled.done()
+
+
+async def test_what_has_no_message_id_gets_one_of_its_own() -> None:
+    line = Line()
+    batch, later = await line.publishes(None, "mine", None), await line.publishes(None)
+    assert batch.message_ids[1] == "mine"
+    assert len({*batch.message_ids, *later.message_ids}) == 4
+    written = (await line.written.get()).payload
+    assert all(message_id.encode() in written for message_id in batch.message_ids)
+
+
+async def test_two_with_one_message_id_cannot_hide_a_loss() -> None:
+    line = Line()
+    batch = await line.publishes("same", "other", "same")
+    line.answers(*a_return_of("same"), Basic.Ack(3, True))
+    assert batch.verdicts == [RETURNED, CONFIRMED, RETURNED]
+
+
+async def test_a_return_that_names_no_message_of_the_batch_may_be_any() -> None:
+    line = Line()
+    for properties in (Basic.Properties(message_id="nobody's"), Basic.Properties()):
+        batch = await line.publishes("a", "b", "c")
+        first = batch._first_tag
+        line.answers(Basic.Ack(first), *a_return(properties), Basic.Ack(first + 2, True))
+        assert batch.verdicts == [CONFIRMED, RETURNED, RETURNED]
+
+
+async def test_answers_to_aiormq_are_left_to_it() -> None:
+    line = Line()
+    await line.publishes(None)
+    line.answers(Basic.Ack(1), *a_return_of("x"), ChannelClass.CloseOk())
+    line.reader.feed_eof()
+    assert [name for _, _, name, _ in await read_all(line.reader) if name != "Heartbeat"] == ["CloseOk"]
