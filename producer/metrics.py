@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.lateness import LatenessByStage, Stage
+from shared.lateness import Stage, lateness_by_stage
 from shared.outgoing import Verdict
 
 # Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
@@ -26,7 +26,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
-        self.lateness = LatenessByStage(registry, Stage.PUBLISHED).stages[Stage.PUBLISHED]
+        self.lateness = lateness_by_stage(registry, Stage.PUBLISHED)[Stage.PUBLISHED]
         self.misfired = Counter(
             "jobs_misfired", "Jobs whose late occurrences were dropped by policy", registry=registry
         )
