@@ -12,7 +12,7 @@ from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.precedence import Precedence
-from producer.sampling import Sampler
+from producer.reporting import Sampler
 from producer.settings import ProducerSettings
 from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, delete_finished
 from producer.store_triggers import TRIGGERS, delete_fired

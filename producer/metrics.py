@@ -39,7 +39,7 @@ class Metrics:
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)
 
-        # Sampled: see producer.sampling. Every replica says the same, so take the maximum, not the sum.
+        # Sampled: see producer.reporting. Every replica says the same, so take the maximum, not the sum.
         self.pending = Gauge(
             "jobs_pending", "Jobs that wait; exact up to 10,000, then Postgres' estimate", registry=registry
         )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from producer.planning import DueJob
-from producer.settling import Settled
+from producer.settling import JobUpdate
 from shared.database import Connection
 from shared.messages import Misfire
 from shared.recurrence import Occurrence
@@ -72,7 +72,7 @@ class Lane:
     name: str
     claim_sql: str
     look_ahead_sql: str | None  # None: nothing of it comes due by itself
-    settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
+    settle: Callable[[Connection, Sequence[JobUpdate]], Awaitable[None]]
     patient: bool = False  # it stands aside for those that are not: see producer.precedence
 
 
@@ -167,12 +167,12 @@ update jobs
 """
 
 
-async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> None:
+async def settle_jobs(connection: Connection, updates: Sequence[JobUpdate]) -> None:
     """After the commit: confirmed occurrences are behind, each row stands at its next one, or is done."""
-    finished = [s for s in settled if s.rang_its_only]
+    finished = [s for s in updates if s.rang_its_only]
     if finished:
         await connection.execute(FINISH, [s.id for s in finished], [s.version for s in finished])
-    if len(finished) == len(settled):
+    if len(finished) == len(updates):
         return
     rows = [
         (
@@ -186,7 +186,7 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
             s.refusals,
             s.pause,
         )
-        for s in settled
+        for s in updates
         if not s.rang_its_only
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))

@@ -5,7 +5,7 @@ a trigger is claimed as a one-shot of its own, and only where it is written down
 from collections.abc import Sequence
 from datetime import timedelta
 
-from producer.settling import Settled
+from producer.settling import JobUpdate
 from producer.store import Lane
 from shared.database import Connection
 from shared.job_states import JobStatus
@@ -59,13 +59,13 @@ update triggers
 """
 
 
-async def settle_triggers(connection: Connection, settled: Sequence[Settled]) -> None:
+async def settle_triggers(connection: Connection, updates: Sequence[JobUpdate]) -> None:
     """After the commit: what was confirmed has been fired for good, what was refused waits for its pause. The job stays
     as it is.
     """
-    if not settled:
+    if not updates:
         return
-    rows = [(s.id, s.trigger_id, s.status is JobStatus.DONE, s.refusals, s.pause) for s in settled]
+    rows = [(s.id, s.trigger_id, s.status is JobStatus.DONE, s.refusals, s.pause) for s in updates]
     await connection.execute(SETTLE_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)))
 
 

@@ -25,7 +25,7 @@ LOOPS = [
     ("consumer", "consumer.handling:BatchHandler.store", "intake"),
     ("producer", "producer.firing:Firer.fire_once", "lane fresh"),
     ("producer", "producer.listening:_listen", "listener"),
-    ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
+    ("producer", "producer.reporting:Sampler.sample_once", "sampler"),
     ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
     ("delivery", "delivery.claiming:Claimer.claim_once", "dispatcher"),

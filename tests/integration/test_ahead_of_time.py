@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from producer.firing import LONGEST_HEAD_START, Fired, Idle
+from producer.firing import LONGEST_HEAD_START, Fired, Idle, TooEarly
 from producer.planning import BURST
 from producer.store import BACKLOG, FRESH, REFUSED, claim_due
 from shared import fault_points
@@ -56,8 +56,8 @@ async def test_what_is_due_after_the_moment_is_left_alone_and_looked_forward_to(
         idle = await firer.fire_once(first)
 
         assert isinstance(idle, Idle)
-        assert idle.upcoming is not None
-        assert idle.upcoming.at == second
+        assert idle.next is not None
+        assert idle.next.at == second
 
 
 async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any) -> None:
@@ -68,9 +68,8 @@ async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any
     async with a_firer(site, FRESH) as firer:
         fired = await firer.fire_once()
     assert isinstance(fired, Fired)
-    assert fired.then is not None
-    assert fired.then.upcoming is not None
-    assert fired.then.upcoming.at == second
+    assert fired.next is not None
+    assert fired.next.at == second
 
 
 async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_once(site: Site, database: Any) -> None:
@@ -82,7 +81,7 @@ async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_onc
         assert isinstance(await firer.fire_once(), Idle), "its turn is over"
         fired = await turns.fire_once()
         assert isinstance(fired, Fired)
-        assert fired.then is None
+        assert fired.next is None
         assert await turns.fire_once() == Fired(1, full=False), "the rest of it"
         assert (await read_job(database, "job-000001"))["retry_at"] is None, "it keeps up"
 
@@ -96,7 +95,7 @@ async def test_a_moment_that_another_producer_fires_is_not_looked_forward_to_aga
         async with a_firer(site, FRESH) as firer:
             idle = await firer.fire_once(due_at)
     assert isinstance(idle, Idle)
-    assert idle.upcoming is None
+    assert idle.next is None
 
 
 async def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_claimed_row(site: Site, database: Any) -> None:
@@ -106,10 +105,9 @@ async def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_claimed_row(
     await insert_due(database, 1, late=-timedelta(hours=1))
     due_at = (await read_job(database, "job-000001"))["next_run_at"]
     async with a_firer(site, FRESH) as firer:
-        idle = await firer.fire_once(due_at)
-    assert isinstance(idle, Idle)
-    assert idle.upcoming is not None
-    assert idle.upcoming.at == due_at
+        too_early = await firer.fire_once(due_at)
+    assert isinstance(too_early, TooEarly)
+    assert too_early.next.at == due_at
     row = await read_job(database, "job-000001")
     assert (row["status"], row["version"]) == ("pending", 1)
 

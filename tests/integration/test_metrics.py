@@ -11,7 +11,7 @@ from delivery.store import PLANNER as DELIVERY_PLANNER
 from delivery.store import SAMPLE as DELIVERY_SAMPLE
 from delivery.store import sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
-from producer.sampling import Sampler
+from producer.reporting import Sampler
 from producer.store import PLANNER, SAMPLE, sample_jobs
 from shared.database import open_pool
 from stack.ports import free_port
