@@ -31,7 +31,7 @@ select job_id as id, trigger_id, version, topic, payload, webhook, null as rule,
 """
 
 # Unlike the other lanes' claims, one that found few triggers, or none, may have left some: what it dropped stood in
-# their place. Locking leaves out those that others hold: looking again at once would find them held again.
+# their place. Locking leaves out those that another process holds: looking again at once would find them held again.
 NEXT_TRIGGER = """
 with left_over as (
     select t.fire_at
