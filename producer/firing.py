@@ -88,8 +88,8 @@ class _Transaction:
     def mark_published(self) -> None:
         self.published = True
 
-    async def has_reached(self, claim: Claim) -> bool:
-        """Wait until Postgres' clock has reached the claim's moment; False if that is too long to hold locks."""
+    async def wait_until_due(self, claim: Claim) -> bool:
+        """True when Postgres' clock has reached the claim's moment; False, at once, if it is too far away for locks."""
         if claim.ahead > LONGEST_HEAD_START:
             return False
         # The loop sleeps to the nearest millisecond; what is left after it passes in turns of the loop.
@@ -132,7 +132,7 @@ class Firer:
             is_full = len(claim.jobs) == limit
             with self._going_first():
                 prepared = await prepare(claim, self.names, self._breath())
-                if not await transaction.has_reached(claim):
+                if not await transaction.wait_until_due(claim):
                     return TooEarly(NextMoment(claim.moment, transaction.began + claim.ahead))
                 if is_full:  # not before its moment: a helper would find nothing due
                     self.help_wanted.ring()
