@@ -15,7 +15,7 @@ from bench.firing import fire_with
 from bench.ingest import store_with
 from bench.plan import Plan
 from bench.rig import Rig
-from producer.store import BACKLOG, FRESH, PLANNER, claim_due, look_ahead
+from producer.store import DUE_NOW, OVERDUE, PLANNER, claim_due, look_ahead
 
 CLAIM = 100
 CLAIMS = 50
@@ -84,9 +84,9 @@ async def _claim_ms(rig: Rig, name: str) -> float:
             transaction = database.transaction()
             await transaction.start()
             began = time.perf_counter()
-            await claim_due(database, FRESH, CLAIM)
-            await claim_due(database, BACKLOG, CLAIM)
-            await look_ahead(database, FRESH)
+            await claim_due(database, DUE_NOW, CLAIM)
+            await claim_due(database, OVERDUE, CLAIM)
+            await look_ahead(database, DUE_NOW)
             taken.append((time.perf_counter() - began) * 1000)
             await transaction.rollback()
     return median(taken)

@@ -65,7 +65,7 @@ class Attempter:
         took = timedelta(seconds=seconds)
         attempt = Attempt(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
         outcome = decide(result, attempt, self.retry_policy)
-        self.metrics.attempts.add(result_label(result))
+        self.metrics.attempts.labels(result_label(result)).inc()
         self.metrics.seconds.observe(seconds)
         return Attempted(recorded(delivery, result, outcome, started_at, took), seconds, host_is_well(result))
 

@@ -1,12 +1,11 @@
 """What the delivery service counts. Labels come from closed lists: never a host, a URL or a key."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from delivery.hosts import BreakerChange
 from delivery.outcomes import CallError
-from shared.lateness import LatenessByStage, Stage
+from shared.lateness import Stage, lateness_by_stage
 from shared.outgoing import Verdict
-from shared.tallies import Histogram, Tally
 
 
 class Metrics:
@@ -17,15 +16,10 @@ class Metrics:
         self.split_batches = Counter(
             "delivery_batches_split", "Batches that failed and were tried one by one", registry=registry
         )
-        self.finished = Tally(
-            "deliveries", "Deliveries that ended, by outcome", "outcome", ("completed", "failed"), registry
-        )
-        self.attempts = Tally(
-            "delivery_attempts",
-            "Calls that ended, by class of status or error",
-            "result",
-            ("2xx", "3xx", "4xx", "5xx", *CallError),
-            registry,
+        finished = Counter("deliveries", "Deliveries that ended, by outcome", ["outcome"], registry=registry)
+        self.completed, self.failed = finished.labels("completed"), finished.labels("failed")
+        self.attempts = Counter(
+            "delivery_attempts", "Calls that ended, by class of status or error", ["result"], registry=registry
         )
         self.retries = Counter("delivery_retries", "Attempts that are to be repeated", registry=registry)
         self.late = Counter("deliveries_late", "Delivered more than a minute late", registry=registry)
@@ -45,10 +39,10 @@ class Metrics:
         self.seconds = Histogram(
             "delivery_call_seconds",
             "How long a call took",
-            (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0),
-            registry,
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0),
+            registry=registry,
         )
-        self.lateness = LatenessByStage(registry, Stage.FIRST_ATTEMPT, Stage.DELIVERED).stages
+        self.lateness = lateness_by_stage(registry, Stage.FIRST_ATTEMPT, Stage.DELIVERED)
         self.announced = Counter("delivery_outcomes_announced", "Outcome events confirmed", registry=registry)
         self.not_announced = Counter(
             "delivery_outcomes_not_announced", "Publishes that were not confirmed", ["verdict"], registry=registry
@@ -70,6 +64,8 @@ class Metrics:
 
     def _show_zeros(self) -> None:
         """A series that only appears with its first event has no rate at the moment that matters most."""
+        for result in ("2xx", "3xx", "4xx", "5xx", *CallError):
+            self.attempts.labels(result)
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
         for verdict in Verdict:

@@ -105,7 +105,7 @@ class Recorder:
             self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())
         match result.status:
             case DeliveryStatus.COMPLETED:
-                self.metrics.finished.add("completed")
+                self.metrics.completed.inc()
                 if in_detail:
                     _log_about(result).debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
@@ -113,7 +113,7 @@ class Recorder:
                 if log_if_late(delivery, delivered_at):
                     self.metrics.late.inc()
             case DeliveryStatus.FAILED:
-                self.metrics.finished.add("failed")
+                self.metrics.failed.inc()
                 _log_about(result).warning("delivery_failed", reason=result.reason)
             case _:
                 self.metrics.retries.inc()

@@ -5,8 +5,9 @@ says that a nearer one has come, or for the poll interval at most.
 import math
 import time
 from datetime import datetime
+from typing import assert_never
 
-from producer.firing import HEAD_START, Fired, Firer, Idle, Stuck
+from producer.firing import HEAD_START, Fired, Firer, Idle, NextMoment, Stuck, TooEarly
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.broker import Broker
@@ -17,7 +18,7 @@ from shared.logs import get_log
 from shared.pulse import beat, resting
 
 # Sleeping ends by whole milliseconds, and may end early.
-EARLY_BIRD = 0.002
+SLEEP_ENDS_EARLY_BY = 0.002
 # A lane looks every half second, and after a trouble not much later.
 LONGEST_PAUSE = 1.0
 
@@ -32,30 +33,31 @@ async def watch_lane(firer: Firer, broker: Broker, bell: Bell, stop: Stop) -> No
         fired = await _try_to_fire(firer, broker, stop, moment)
         moment = None
         match fired:
-            case Fired(then=then):
+            case Fired(next=None):
                 backoff.reset()
-                if then:
-                    moment = await _sleep(then, bell, stop)
-            case Idle():
+            case Fired(next=upcoming) | Idle(next=upcoming) | TooEarly(next=upcoming):
                 backoff.reset()
-                moment = await _sleep(fired, bell, stop)
+                moment = await _sleep(upcoming, bell, stop)
             case Stuck():
                 await stop.sleep(backoff.next_pause())
+            case _:
+                assert_never(fired)
 
 
-async def _sleep(idle: Idle, bell: Bell, stop: Stop) -> datetime | None:
-    """The moment that is about to come, if that is why it ended. None: to look at what is due by now."""
-    upcoming = idle.upcoming
-    due_at = idle.since + upcoming.in_seconds if upcoming else math.inf
+async def _sleep(upcoming: NextMoment | None, bell: Bell, stop: Stop) -> datetime | None:
+    """Sleep until shortly before the next moment, or the bell, or for the poll interval. The moment is returned if it
+    is about to come and the bell did not ring; None means to look at what is due by now.
+    """
+    due_at = upcoming.monotonic_at if upcoming else math.inf
     wait = min(POLL_SECONDS, due_at - HEAD_START - time.monotonic())
     if wait > 0:
         await first_of(bell.wait(wait), stop.wait())
-    is_near = due_at - HEAD_START - EARLY_BIRD < time.monotonic() < due_at
+    is_near = due_at - HEAD_START - SLEEP_ENDS_EARLY_BY < time.monotonic() < due_at
     return upcoming.at if upcoming and is_near and not bell.rung else None
 
 
 async def help_lane(firer: Firer, broker: Broker, stop: Stop) -> None:
-    """The lane's other workers: sleep until somebody's claim was full."""
+    """The lane's other workers: they sleep until a claim of any worker of the lane was full."""
     backoff = Backoff()
     while not stop.requested:
         with resting():
@@ -69,13 +71,13 @@ async def help_lane(firer: Firer, broker: Broker, stop: Stop) -> None:
                 await stop.sleep(backoff.next_pause())
                 break
             backoff.reset()
-            if isinstance(fired, Idle):
+            if isinstance(fired, Idle | TooEarly):
                 break
 
 
 async def _try_to_fire(
     firer: Firer, broker: Broker, stop: Stop, moment: datetime | None = None
-) -> Fired | Idle | Stuck:
+) -> Fired | Idle | TooEarly | Stuck:
     """Trouble that passes is Stuck; everything else is a bug and takes the process down."""
     try:
         # Not while the broker blocks publishers: the row locks would be held for nothing.

@@ -44,7 +44,7 @@ async def _listen(database_url: str, bells: Sequence[Bell], stop: Stop, backoff:
         connection.add_termination_listener(lambda _: lost.set())
         await connection.add_listener(CHANNEL, ring_all)
         backoff.reset()
-        ring_all()  # for whatever was said while nobody listened
+        ring_all()  # for what was said while this process did not listen
         while not stop.requested and not lost.is_set():
             beat()
             await first_of(lost.wait(), stop.sleep(PROBE_SECONDS))

@@ -12,9 +12,9 @@ from producer.lanes import help_lane, watch_lane
 from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
 from producer.precedence import Precedence
-from producer.sampling import Sampler
+from producer.reporting import Sampler
 from producer.settings import ProducerSettings
-from producer.store import BACKLOG, FRESH, PLANNER, REFUSED, count_overdue, delete_finished
+from producer.store import DUE_NOW, OVERDUE, PLANNER, RETRY, count_overdue, delete_finished
 from producer.store_triggers import TRIGGERS, delete_fired
 from shared.bell import Bell
 from shared.broker import Broker
@@ -36,12 +36,12 @@ COUNT_OVERDUE_UP_TO = 10_000
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
     metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
-    # Two connections: a broker reads each in order, and what is due now must not stand behind a backlog's thousands.
+    # Two connections: a broker reads each in order, and what is due now must not wait for thousands that are overdue.
     prompt = Broker(settings.amqp_url, name="duebell-producer-prompt", names=names)
     patient = Broker(settings.amqp_url, name="duebell-producer", names=names)
-    # Rows that the broker refuses get one worker: however many they are, they take no more than their share. Triggers
+    # Rows that wait for another try get one worker: however many they are, they take no more than their share. Triggers
     # are asked for by hand, mostly.
-    workers = {FRESH: settings.claims_in_flight, BACKLOG: settings.claims_in_flight, REFUSED: 1, TRIGGERS: 1}
+    workers = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
     pool_size = sum(workers.values()) + 4  # and one each for both retentions, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
@@ -74,7 +74,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                         help_wanted=help_wanted,
-                        turn_ended=bells[REFUSED],
+                        turn_ended=bells[RETRY],
                     )
                     for _ in range(count)
                 ]

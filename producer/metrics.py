@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.lateness import LatenessByStage, Stage
+from shared.lateness import Stage, lateness_by_stage
 from shared.outgoing import Verdict
 
 # Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
@@ -26,7 +26,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
-        self.lateness = LatenessByStage(registry, Stage.PUBLISHED).stages[Stage.PUBLISHED]
+        self.lateness = lateness_by_stage(registry, Stage.PUBLISHED)[Stage.PUBLISHED]
         self.misfired = Counter(
             "jobs_misfired", "Jobs whose late occurrences were dropped by policy", registry=registry
         )
@@ -39,7 +39,7 @@ class Metrics:
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)
 
-        # Sampled: see producer.sampling. Every replica says the same, so take the maximum, not the sum.
+        # Sampled: see producer.reporting. Every replica says the same, so take the maximum, not the sum.
         self.pending = Gauge(
             "jobs_pending", "Jobs that wait; exact up to 10,000, then Postgres' estimate", registry=registry
         )

@@ -1,7 +1,7 @@
 """Deciding what a due job does now: which occurrences ring, which are dropped, and what comes after. Pure.
 
 A claim handles a bounded number of occurrences of one job, so that a rule with a year to catch up on takes its turns
-like everybody else: what is left over waits behind the others that do so.
+like all others: what is left over waits behind those that do so, too.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
 class Plan(msgspec.Struct, frozen=True, gc=False):
     """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more.
 
-    `cut_short`: it is done, although its rule might ring again: beyond the reach of the search, which nobody can tell.
+    `cut_short`: it is done, although its rule might ring again beyond the reach of the search.
     """
 
     ringing: tuple[Occurrence, ...]

@@ -1,5 +1,5 @@
-"""What is due now goes first. All lanes share an event loop, a database and a broker, and a lane that works off a
-backlog keeps them busy in turns of a thousand jobs: for what is due at this moment, each such turn is a wait.
+"""What is due now goes first. All lanes share an event loop, a database and a broker, and a lane that works off
+overdue jobs keeps them busy in turns of a thousand jobs: for what is due at this moment, each such turn is a wait.
 """
 
 import asyncio

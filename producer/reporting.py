@@ -1,4 +1,4 @@
-"""What a fired claim leaves in metrics and logs. Called after its commit: only then is it true."""
+"""What the producer tells about its work, in metrics and logs: each claim that it fired, how much there is to do."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,70 +6,98 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from producer.metrics import Metrics
-from producer.settling import Shot
-from producer.store import Lane
+from producer.settling import PlannedFiring
+from producer.store import Lane, sample_jobs
 from shared.breath import Breath
+from shared.database import Pool
 from shared.idempotency import idempotency_key
 from shared.instants import format_instant
 from shared.logs import Log, get_log
 from shared.outgoing import Verdict
 from shared.recurrence import Occurrence
+from shared.sampling import COUNT_UP_TO
 from shared.tracing import trace_headers
 
 LATE = timedelta(seconds=60)
+ACQUIRE_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Volley:
-    """A claim's shots, and what the broker said to them."""
+class FiredClaim:
+    """A claim that was published: its firings, and the verdicts on their messages."""
 
     lane: Lane
-    shots: Sequence[Shot]
+    firings: Sequence[PlannedFiring]
     verdicts: Sequence[Verdict]
+    channel_closed: bool  # the broker closed the channel over one of them
     published_at: datetime
 
 
-async def report(metrics: Metrics, volley: Volley, breath: Breath) -> None:
-    counts = Counter(volley.verdicts)
+async def report(metrics: Metrics, fired: FiredClaim, breath: Breath) -> None:
+    """Count and log what became of a claim. Called after its commit: only then is it true."""
+    counts = Counter(fired.verdicts)
     metrics.due.inc(counts.pop(Verdict.CONFIRMED, 0))
     for verdict, count in counts.items():
         metrics.not_published[verdict].inc(count)
     if counts:
-        get_log().warning("not_published", lane=volley.lane.name, count=counts.total(), verdicts=sorted(counts))
+        get_log().warning("not_published", lane=fired.lane.name, count=counts.total(), verdicts=sorted(counts))
     log = get_log().bind()  # once: it takes a quarter of what a line takes
-    for shot in volley.shots:
+    put_off = misfired = late = 0
+    for firing in fired.firings:
         if breath.is_due:  # a claim of a thousand that are late is a thousand lines
             await breath.take()
-        if shot.plan is None:
-            metrics.put_off.inc()
+        if firing.plan is None:
+            put_off += 1
             continue
-        if shot.plan.dropped:
-            _report_misfire(metrics, shot)
-        for occurrence, verdict in zip(shot.plan.ringing, volley.verdicts[shot.messages], strict=True):
-            if verdict is Verdict.CONFIRMED:
-                _report_lateness(metrics, log, shot, occurrence, volley.published_at - occurrence.at)
+        if firing.plan.dropped:
+            misfired += 1
+            _log_misfire(firing)
+        for occurrence, verdict in zip(firing.plan.ringing, fired.verdicts[firing.messages], strict=True):
+            if verdict is not Verdict.CONFIRMED:
+                continue
+            lateness = fired.published_at - occurrence.at
+            metrics.lateness.observe(lateness.total_seconds())
+            if lateness > LATE:
+                late += 1
+                _log_late(log, firing, occurrence, lateness)
+    metrics.put_off.inc(put_off)
+    metrics.misfired.inc(misfired)
+    metrics.late.inc(late)
 
 
-def _report_misfire(metrics: Metrics, shot: Shot) -> None:
-    metrics.misfired.inc()
+def _log_misfire(firing: PlannedFiring) -> None:
     get_log().info(
         "misfire_dropped",
-        id=shot.job.id,
-        policy=shot.job.misfire,
-        due_at=format_instant(shot.job.occurrence.at),
-        **trace_headers(shot.job.traceparent),
+        id=firing.job.id,
+        policy=firing.job.misfire,
+        due_at=format_instant(firing.job.occurrence.at),
+        **trace_headers(firing.job.traceparent),
     )
 
 
-def _report_lateness(metrics: Metrics, log: Log, shot: Shot, occurrence: Occurrence, lateness: timedelta) -> None:
-    metrics.lateness.observe(lateness.total_seconds())
-    if lateness > LATE:
-        metrics.late.inc()
-        log.warning(
-            "fired_late",
-            id=shot.job.id,
-            idempotency_key=idempotency_key(shot.job.id, occurrence.at, shot.job.topic, shot.job.trigger_id),
-            due_at=format_instant(occurrence.at),
-            late_seconds=round(lateness.total_seconds(), 1),
-            **trace_headers(shot.job.traceparent),
-        )
+def _log_late(log: Log, firing: PlannedFiring, occurrence: Occurrence, lateness: timedelta) -> None:
+    log.warning(
+        "fired_late",
+        id=firing.job.id,
+        idempotency_key=idempotency_key(firing.job.id, occurrence.at, firing.job.topic, firing.job.trigger_id),
+        due_at=format_instant(occurrence.at),
+        late_seconds=round(lateness.total_seconds(), 1),
+        **trace_headers(firing.job.traceparent),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """Shows how many jobs there are to do, and how old the oldest is."""
+
+    pool: Pool
+    metrics: Metrics
+
+    async def sample_once(self) -> None:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            sample = await sample_jobs(connection, COUNT_UP_TO)
+        self.metrics.pending.set(sample.pending)
+        self.metrics.overdue.set(sample.overdue)
+        self.metrics.refused.set(sample.refused)
+        self.metrics.oldest_overdue.set(sample.oldest_overdue_seconds)
+        self.metrics.dead_rows.set(sample.dead_rows)

@@ -1,4 +1,4 @@
-"""From the broker's verdicts to the new state of a row. Pure."""
+"""What the broker's verdicts mean: for the state of each row, and for the size of the next claim. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,8 +19,8 @@ END_OF_TURN = timedelta(0)
 RANG = [Verdict.CONFIRMED]
 
 
-class Settled(msgspec.Struct, frozen=True, gc=False):
-    """What an UPDATE writes."""
+class JobUpdate(msgspec.Struct, frozen=True, gc=False):
+    """What an UPDATE writes to the row of a job, or of a trigger."""
 
     id: str
     version: int
@@ -34,32 +34,53 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     rang_its_only: bool = False  # a one-shot that is done: what almost all are
 
 
-class Shot(msgspec.Struct, frozen=True, gc=False):
-    """One job of a claim, with its place among the claim's messages."""
+class PlannedFiring(msgspec.Struct, frozen=True, gc=False):
+    """One job of a claim, with what it does now and the place of its events among the claim's messages."""
 
     job: DueJob
     plan: Plan | None  # None: its rule cannot be read
     messages: slice
 
 
-def settle_all(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
-    settled = (
-        put_off(shot.job) if shot.plan is None else settle(shot.job, shot.plan, verdicts[shot.messages])
-        for shot in shots
+def attribute(verdicts: list[Verdict], jobs: int) -> list[Verdict]:
+    """The verdicts as far as they can be held against a job: in a claim of several jobs, CLOSED counts as UNKNOWN.
+
+    A channel that the broker closed says that a message is at fault, not which one. Only in a claim of one job it is
+    known to be that job's.
+    """
+    if jobs == 1 or Verdict.CLOSED not in verdicts:
+        return verdicts
+    return [Verdict.UNKNOWN if verdict is Verdict.CLOSED else verdict for verdict in verdicts]
+
+
+def next_claim_size(rows: int, largest: int, *, channel_closed: bool) -> int:
+    """How many rows a worker claims after a claim of so many rows that was published and settled.
+
+    After a closed channel the claims are of one row each, so that it shows which row closes it. They grow again while
+    all goes well.
+    """
+    return 1 if channel_closed else min(largest, 2 * rows)
+
+
+def settle_all(firings: Sequence[PlannedFiring], verdicts: Sequence[Verdict]) -> list[JobUpdate]:
+    """The updates of a claim's rows. A row that stays as it is has none."""
+    updates = (
+        put_off(firing.job) if firing.plan is None else settle(firing.job, firing.plan, verdicts[firing.messages])
+        for firing in firings
     )
-    return [row for row in settled if row is not None]
+    return [update for update in updates if update is not None]
 
 
-def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | None:
-    """None leaves the row as it is: nothing was confirmed, and nothing is known against it.
+def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> JobUpdate | None:
+    """The row's update; None leaves it as it is: nothing was confirmed, and nothing is known against it.
 
     Occurrences count in order: the first that was not confirmed is where the job stands, and it keeps its due_at. If
     the broker refused it, it waits for a growing pause, out of the others' way; if the answer is unknown, it is simply
-    due again. One that rang as often as it may in a turn goes to the end of the line: being the oldest, it would always
-    be first.
+    due again. A rule that rang as often as it may in a turn goes behind all others that are due: being the oldest, it
+    would always be first.
     """
     if job.rule is None and verdicts == RANG:
-        return Settled(
+        return JobUpdate(
             id=job.id,
             version=job.version,
             status=JobStatus.DONE,
@@ -78,7 +99,7 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
     if confirmed == 0 and not all_confirmed and not refused:
         return None
     refusals = (job.refusals if confirmed == 0 else 0) + 1 if refused else 0
-    return Settled(
+    return JobUpdate(
         id=job.id,
         version=job.version,
         status=JobStatus.PENDING if standing else JobStatus.DONE,
@@ -91,9 +112,11 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[Verdict]) -> Settled | No
     )
 
 
-def put_off(job: DueJob) -> Settled:
-    """A row that cannot be fired for a reason of its own: it stays where it is, out of the others' way."""
-    return Settled(
+def put_off(job: DueJob) -> JobUpdate:
+    """The update of a row that cannot be fired for a reason of its own: it keeps its occurrence, and waits for a
+    growing pause, out of the others' way.
+    """
+    return JobUpdate(
         id=job.id,
         version=job.version,
         status=JobStatus.PENDING,

@@ -1,8 +1,8 @@
 """The producer's SQL: claiming due rows, settling them, and looking ahead.
 
 `coalesce($n, now())`: null, and Postgres' clock decides what is due; or a moment that is about to come (see
-producer.firing). Inside a transaction now() stands still, and whoever looks ahead gives the same moment as the claim
-did: so the two speak of the same one, and nothing falls between them.
+producer.firing). Inside a transaction now() stands still, and looking ahead is given the same moment as the claim
+was: so the two speak of the same one, and nothing falls between them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from producer.planning import DueJob
-from producer.settling import Settled
+from producer.settling import JobUpdate
 from shared.database import Connection
 from shared.messages import Misfire
 from shared.recurrence import Occurrence
@@ -20,12 +20,12 @@ from shared.recurrence import Occurrence
 # by statistics that were true an hour ago, that reading everything that is due and sorting it is cheaper.
 PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 
-# An occurrence this young is never kept waiting by a backlog of older ones.
-FRESH_SECONDS = 30
+# An occurrence this young is never kept waiting by older ones: it has a lane of its own.
+DUE_NOW_SECONDS = 30
 
 # Settling needs a lock on the table that a claim alone does not take, and CREATE INDEX, say, has a lock that lets the
-# one pass and not the other: then events would be published, and published again, for as long as it lasts. So whoever
-# claims asks for both at once.
+# one pass and not the other: then events would be published, and published again, for as long as it lasts. So a claim
+# asks for both at once.
 _CLAIMED = """
 with table_lock as (update jobs set version = version where false)
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
@@ -33,20 +33,20 @@ select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_
   from jobs
  where status = 'pending'"""
 
-CLAIM_FRESH = f"""{_CLAIMED}
+CLAIM_DUE_NOW = f"""{_CLAIMED}
    and retry_at is null
-   and next_run_at > coalesce($1::timestamptz, now()) - interval '{FRESH_SECONDS} seconds'
+   and next_run_at > coalesce($1::timestamptz, now()) - interval '{DUE_NOW_SECONDS} seconds'
    and next_run_at <= coalesce($1::timestamptz, now())
  order by next_run_at limit $2 for no key update skip locked
 """
 
-CLAIM_BACKLOG = f"""{_CLAIMED}
+CLAIM_OVERDUE = f"""{_CLAIMED}
    and retry_at is null
-   and next_run_at <= coalesce($1::timestamptz, now()) - interval '{FRESH_SECONDS} seconds'
+   and next_run_at <= coalesce($1::timestamptz, now()) - interval '{DUE_NOW_SECONDS} seconds'
  order by next_run_at limit $2 for no key update skip locked
 """
 
-CLAIM_REFUSED = f"""{_CLAIMED}
+CLAIM_RETRY = f"""{_CLAIMED}
    and retry_at is not null
    and retry_at <= coalesce($1::timestamptz, now())
  order by retry_at limit $2 for no key update skip locked
@@ -72,7 +72,7 @@ class Lane:
     name: str
     claim_sql: str
     look_ahead_sql: str | None  # None: nothing of it comes due by itself
-    settle: Callable[[Connection, Sequence[Settled]], Awaitable[None]]
+    settle: Callable[[Connection, Sequence[JobUpdate]], Awaitable[None]]
     patient: bool = False  # it stands aside for those that are not: see producer.precedence
 
 
@@ -102,7 +102,7 @@ class Claim:
 
 
 async def claim_due(connection: Connection, lane: Lane, limit: int, moment: datetime | None = None) -> Claim | None:
-    """Due rows of one lane, locked until the transaction ends and skipped by everybody else. None if there are none."""
+    """Due rows of one lane, locked until the transaction ends; other claims skip them. None if there are none."""
     rows = await connection.fetch(lane.claim_sql, moment, limit)
     if not rows:
         return None
@@ -167,12 +167,12 @@ update jobs
 """
 
 
-async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> None:
+async def settle_jobs(connection: Connection, updates: Sequence[JobUpdate]) -> None:
     """After the commit: confirmed occurrences are behind, each row stands at its next one, or is done."""
-    finished = [s for s in settled if s.rang_its_only]
+    finished = [s for s in updates if s.rang_its_only]
     if finished:
         await connection.execute(FINISH, [s.id for s in finished], [s.version for s in finished])
-    if len(finished) == len(settled):
+    if len(finished) == len(updates):
         return
     rows = [
         (
@@ -186,17 +186,19 @@ async def settle_jobs(connection: Connection, settled: Sequence[Settled]) -> Non
             s.refusals,
             s.pause,
         )
-        for s in settled
+        for s in updates
         if not s.rang_its_only
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
 
 
-FRESH = Lane("fresh", CLAIM_FRESH, NEXT_DUE, settle_jobs)
-# What is late already was due before: there is nothing to look forward to.
-BACKLOG = Lane("backlog", CLAIM_BACKLOG, None, settle_jobs, patient=True)
-# Whoever waits for another try, or for another turn: the one that has waited for longest comes first.
-REFUSED = Lane("refused", CLAIM_REFUSED, NEXT_RETRY, settle_jobs, patient=True)
+DUE_NOW = Lane("due_now", CLAIM_DUE_NOW, NEXT_DUE, settle_jobs)
+# Rows become overdue by having been due before: there is no moment to look forward to.
+OVERDUE = Lane("overdue", CLAIM_OVERDUE, None, settle_jobs, patient=True)
+# Rows with a retry_at: those whose event was refused or whose rule cannot be read wait for another try, rules that used
+# up their turn wait for the next. The one that has waited for longest comes first. (Their index is called jobs_refused,
+# as the first of them were; only those with refusals are counted as refused.)
+RETRY = Lane("retry", CLAIM_RETRY, NEXT_RETRY, settle_jobs, patient=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +208,15 @@ class Upcoming:
 
 
 async def look_ahead(connection: Connection, lane: Lane, moment: datetime | None = None) -> Upcoming | None:
-    """By Postgres' clock, so that a process whose own clock is off still wakes on time. What is due already was claimed
-    by us or is locked by somebody else, and not worth waking for; but for triggers: see NEXT_TRIGGER.
+    """The lane's next due moment, by Postgres' clock, so that a process whose own clock is off still wakes on time.
+    What is due already was claimed in this transaction or is locked by another one, and not worth waking for; but for
+    triggers: see NEXT_TRIGGER.
     """
     rows = await connection.fetch(lane.look_ahead_sql, moment) if lane.look_ahead_sql else []
     return Upcoming(rows[0]["at"], (rows[0]["at"] - rows[0]["now"]).total_seconds()) if rows else None
 
 
-OVERDUE = """
+COUNT_OVERDUE = """
 select count(*) as jobs, min(next_run_at) as oldest,
        (select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
          order by next_run_at desc limit 1) as newest
@@ -231,7 +234,7 @@ class Overdue:
 
 async def count_overdue(connection: Connection, up_to: int) -> Overdue:
     """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
-    row = await connection.fetchrow(OVERDUE, up_to)
+    row = await connection.fetchrow(COUNT_OVERDUE, up_to)
     if row is None:
         return Overdue(0, None, None)
     return Overdue(row["jobs"], row["oldest"], row["newest"])

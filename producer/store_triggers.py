@@ -5,7 +5,7 @@ a trigger is claimed as a one-shot of its own, and only where it is written down
 from collections.abc import Sequence
 from datetime import timedelta
 
-from producer.settling import Settled
+from producer.settling import JobUpdate
 from producer.store import Lane
 from shared.database import Connection
 from shared.job_states import JobStatus
@@ -31,7 +31,7 @@ select job_id as id, trigger_id, version, topic, payload, webhook, null as rule,
 """
 
 # Unlike the other lanes' claims, one that found few triggers, or none, may have left some: what it dropped stood in
-# their place. Locking leaves out those that others hold: looking again at once would find them held again.
+# their place. Locking leaves out those that another process holds: looking again at once would find them held again.
 NEXT_TRIGGER = """
 with left_over as (
     select t.fire_at
@@ -59,13 +59,13 @@ update triggers
 """
 
 
-async def settle_triggers(connection: Connection, settled: Sequence[Settled]) -> None:
+async def settle_triggers(connection: Connection, updates: Sequence[JobUpdate]) -> None:
     """After the commit: what was confirmed has been fired for good, what was refused waits for its pause. The job stays
     as it is.
     """
-    if not settled:
+    if not updates:
         return
-    rows = [(s.id, s.trigger_id, s.status is JobStatus.DONE, s.refusals, s.pause) for s in settled]
+    rows = [(s.id, s.trigger_id, s.status is JobStatus.DONE, s.refusals, s.pause) for s in updates]
     await connection.execute(SETTLE_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)))
 
 

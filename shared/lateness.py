@@ -2,16 +2,11 @@
 panel answers "are we on time, and if not, where is it lost".
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import HistogramMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Histogram
 
-from shared.tallies import Spread
-
-# From "nobody would notice" to "a day of downtime".
+# From 5 ms, which no user notices, to a day of downtime.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0, 21600.0, 86400.0)
 
 
@@ -21,15 +16,9 @@ class Stage(StrEnum):
     DELIVERED = "delivered"  # the receiver has said 2xx
 
 
-class LatenessByStage(Collector):
-    """Registers itself; `stages[Stage.PUBLISHED].observe(seconds)`."""
-
-    def __init__(self, registry: CollectorRegistry, *stages: Stage) -> None:
-        self.stages = {stage: Spread(BOUNDS) for stage in stages}
-        registry.register(self)
-
-    def collect(self) -> Iterable[HistogramMetricFamily]:
-        family = HistogramMetricFamily("occurrence_lateness_seconds", "From due_at to the stage", labels=["stage"])
-        for stage, spread in self.stages.items():
-            spread.add_to(family, [stage])
-        yield family
+def lateness_by_stage(registry: CollectorRegistry, *stages: Stage) -> dict[Stage, Histogram]:
+    """The histogram of each stage that a service sees. Looked up once: a lookup takes as long as an observation."""
+    lateness = Histogram(
+        "occurrence_lateness_seconds", "From due_at to the stage", ["stage"], buckets=BOUNDS, registry=registry
+    )
+    return {stage: lateness.labels(stage) for stage in stages}

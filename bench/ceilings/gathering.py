@@ -12,7 +12,7 @@ from bench.child import arguments, timed
 from bench.rig import NAMES
 from producer.events import due_event
 from producer.planning import DueJob
-from producer.store import CLAIM_FRESH
+from producer.store import CLAIM_DUE_NOW
 from shared.messages import Misfire
 from shared.names import due_routing_key
 from shared.recurrence import Occurrence
@@ -28,7 +28,7 @@ update jobs set status = 'done', next_run_at = null, sequence = 1, last_due_at =
 async def produce(database: "asyncpg.Connection[asyncpg.Record]", exchange: aio_pika.abc.AbstractExchange) -> None:
     while True:
         async with database.transaction():
-            rows = await database.fetch(CLAIM_FRESH, None, BATCH)
+            rows = await database.fetch(CLAIM_DUE_NOW, None, BATCH)
             if not rows:
                 return
             await asyncio.gather(*(publish(exchange, row) for row in rows))

@@ -10,8 +10,9 @@ def producer() -> Dashboard:
     return page(
         PRODUCER,
         "Duebell / Producer",
-        "Publishes what is due. Four lanes: fresh (due in the last 30 seconds), backlog (older), refused (the broker "
-        "did not take the event; tried again after a pause), triggers (rung by hand).",
+        "Publishes what is due. Four lanes: due_now (due in the last 30 seconds), overdue (older), retry (the broker "
+        "did not take the event, tried again after a pause; and rules that wait for their next turn), triggers (rung "
+        "by hand).",
         {
             "": [
                 number("Events", "ScheduleDue confirmed per second.", rate("jobs_due_total"), PER_SECOND),

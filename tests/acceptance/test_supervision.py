@@ -25,9 +25,9 @@ from tests.support.stores import Site, Stores
 # Every loop of every service: the step that it turns on, and what it is called.
 LOOPS = [
     ("consumer", "consumer.handling:BatchHandler.store", "intake"),
-    ("producer", "producer.firing:Firer.fire_once", "lane fresh"),
+    ("producer", "producer.firing:Firer.fire_once", "lane due_now"),
     ("producer", "producer.listening:_listen", "listener"),
-    ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
+    ("producer", "producer.reporting:Sampler.sample_once", "sampler"),
     ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
     ("delivery", "delivery.claiming:Claimer.claim_once", "dispatcher"),
@@ -74,7 +74,7 @@ async def test_a_loop_that_dies_takes_its_process_down_with_a_clear_last_word(
     assert (last["event"], last["level"]) == ("died", "error")
     # Of several that take the same step, whichever came first.
     kind = name.partition(" ")[0]
-    assert re.search(rf"\b{kind}\b[a-z ]*: Sabotaged: somebody has put a spanner in the works", last["error"])
+    assert re.search(rf"\b{kind}\b[a-z_ ]*: Sabotaged: somebody has put a spanner in the works", last["error"])
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: str(loop[1]).rpartition(":")[2])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from producer.firing import LONGEST_HEAD_START, Fired, Idle
+from producer.firing import LONGEST_HEAD_START, Fired, Idle, TooEarly
 from producer.planning import BURST
-from producer.store import BACKLOG, FRESH, REFUSED, claim_due
+from producer.store import DUE_NOW, OVERDUE, RETRY, claim_due
 from shared import fault_points
 from shared.fault_points import Point
 from tests.support.application import Application
@@ -35,7 +35,7 @@ def passed() -> Iterator[dict[Point, list[datetime]]]:
 async def test_what_is_claimed_ahead_is_published_when_its_moment_has_come(
     site: Site, app: Application, database: Any, passed: dict[Point, list[datetime]]
 ) -> None:
-    async with a_firer(site, FRESH) as firer:
+    async with a_firer(site, DUE_NOW) as firer:
         assert isinstance(await firer.fire_once(), Idle)  # connects
         for number in range(1, TRIES + 1):
             await insert_due(database, 1, late=-SOON, prefix=f"{number}-")
@@ -56,15 +56,15 @@ async def test_what_is_due_after_the_moment_is_left_alone_and_looked_forward_to(
     await insert_due(database, 1, prefix="first-", late=-SOON)
     await insert_due(database, 1, prefix="second-", late=-timedelta(hours=1))
     first, second = [(await read_job(database, f"{name}-000001"))["next_run_at"] for name in ("first", "second")]
-    async with a_firer(site, FRESH) as firer:
+    async with a_firer(site, DUE_NOW) as firer:
         assert await firer.fire_once(first) == Fired(1, full=False)
         assert (await read_job(database, "second-000001"))["status"] == "pending"
 
         idle = await firer.fire_once(first)
 
         assert isinstance(idle, Idle)
-        assert idle.upcoming is not None
-        assert idle.upcoming.at == second
+        assert idle.next is not None
+        assert idle.next.at == second
 
 
 async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any) -> None:
@@ -72,24 +72,23 @@ async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any
     await insert_due(database, 1, prefix="first-")
     await insert_due(database, 1, prefix="second-", late=-timedelta(seconds=5))
     second = (await read_job(database, "second-000001"))["next_run_at"]
-    async with a_firer(site, FRESH) as firer:
+    async with a_firer(site, DUE_NOW) as firer:
         fired = await firer.fire_once()
     assert isinstance(fired, Fired)
-    assert fired.then is not None
-    assert fired.then.upcoming is not None
-    assert fired.then.upcoming.at == second
+    assert fired.next is not None
+    assert fired.next.at == second
 
 
 async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_once(site: Site, database: Any) -> None:
     """What is left of the rule is due before the moment of the claim, and what comes next is looked for after it."""
     rule = minutely(start_at="2020-01-01T00:00:00Z")
     await insert_due(database, 1, late=timedelta(minutes=2 * BURST + 5), rule=rule)
-    async with a_firer(site, BACKLOG) as firer, a_firer(site, REFUSED) as turns:
+    async with a_firer(site, OVERDUE) as firer, a_firer(site, RETRY) as turns:
         assert isinstance(await firer.fire_once(), Fired)
         assert isinstance(await firer.fire_once(), Idle), "its turn is over"
         fired = await turns.fire_once()
         assert isinstance(fired, Fired)
-        assert fired.then is None
+        assert fired.next is None
         assert await turns.fire_once() == Fired(1, full=False), "the rest of it"
         assert (await read_job(database, "job-000001"))["retry_at"] is None, "it keeps up"
 
@@ -99,11 +98,11 @@ async def test_a_moment_that_another_producer_fires_is_not_looked_forward_to_aga
     await insert_due(database, 1, late=-timedelta(seconds=5))
     due_at = (await read_job(database, "job-000001"))["next_run_at"]
     async with database.transaction():
-        assert await claim_due(database, FRESH, 1, due_at) is not None
-        async with a_firer(site, FRESH) as firer:
+        assert await claim_due(database, DUE_NOW, 1, due_at) is not None
+        async with a_firer(site, DUE_NOW) as firer:
             idle = await firer.fire_once(due_at)
     assert isinstance(idle, Idle)
-    assert idle.upcoming is None
+    assert idle.next is None
 
 
 async def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_claimed_row(site: Site, database: Any) -> None:
@@ -112,11 +111,10 @@ async def test_a_clock_that_was_set_back_keeps_nobody_waiting_for_a_claimed_row(
     """
     await insert_due(database, 1, late=-timedelta(hours=1))
     due_at = (await read_job(database, "job-000001"))["next_run_at"]
-    async with a_firer(site, FRESH) as firer:
-        idle = await firer.fire_once(due_at)
-    assert isinstance(idle, Idle)
-    assert idle.upcoming is not None
-    assert idle.upcoming.at == due_at
+    async with a_firer(site, DUE_NOW) as firer:
+        too_early = await firer.fire_once(due_at)
+    assert isinstance(too_early, TooEarly)
+    assert too_early.next.at == due_at
     row = await read_job(database, "job-000001")
     assert (row["status"], row["version"]) == ("pending", 1)
 
@@ -130,7 +128,7 @@ async def test_a_moment_that_has_passed_while_the_broker_was_waited_for_is_judge
     await database.execute(
         "update jobs set misfire = 'skip', misfire_grace_seconds = 1, next_run_at = $1 where id like 'strict-%'", due_at
     )
-    async with a_firer(site, FRESH) as firer:
+    async with a_firer(site, DUE_NOW) as firer:
         assert await firer.fire_once(due_at) == Fired(2, full=False)
     [event] = await app.hears(1)
     assert event.content["id"] == "patient-000001"

@@ -1,10 +1,16 @@
-"""One claim is bounded in messages and in bytes, whatever its jobs ask for; the rest is left for the next."""
+"""One claim is bounded in messages and in bytes, whatever its jobs ask for; the rest is left for the next. After a
+failure the next claims are small.
+"""
 
 from datetime import timedelta
 from typing import Any
 
-from producer.firing import MAX_BYTES, MAX_MESSAGES, Fired
+import asyncpg
+import pytest
+
+from producer.firing import Fired
 from producer.planning import BURST
+from producer.preparing import MAX_BYTES, MAX_MESSAGES
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.firing import a_firer
@@ -61,3 +67,46 @@ async def test_one_claim_settles_every_kind_of_job(site: Site, app: Application,
     assert (rule["status"], rule["version"]) == ("pending", 2)
     assert 1 <= rule["sequence"] <= BURST
     assert rule["next_run_at"] > rule["last_due_at"] >= due["rule-000001"]
+
+
+REFUSED_BY_THE_UPDATE = "alter table jobs add constraint nothing_ends check (status <> 'done')"
+REFUSED_BY_THE_COMMIT = """
+create function refuse() returns trigger language plpgsql as $$ begin raise check_violation; end $$;
+create constraint trigger nothing_ends after update on jobs deferrable initially deferred
+    for each row execute function refuse();
+"""
+
+
+@pytest.mark.parametrize(
+    ("refuse", "allow"),
+    [
+        (REFUSED_BY_THE_UPDATE, "alter table jobs drop constraint nothing_ends"),
+        (REFUSED_BY_THE_COMMIT, "drop trigger nothing_ends on jobs"),
+    ],
+    ids=["the update fails", "the commit fails"],
+)
+async def test_after_a_claim_that_was_published_and_not_settled_the_next_is_of_one_row(
+    site: Site, app: Application, database: Any, refuse: str, allow: str
+) -> None:
+    """All of it will be published again: so that is not much, until a claim is settled."""
+    await insert_due(database, 20, late=timedelta(hours=1))
+    await database.execute(refuse)
+    async with a_firer(site) as firer:
+        for _ in range(2):
+            with pytest.raises(asyncpg.CheckViolationError):
+                await firer.fire_once()
+        assert len(await app.hears(21)) == 21
+        await database.execute(allow)
+        assert [await firer.fire_once() for _ in range(3)] == [Fired(n, full=True) for n in (1, 2, 4)]
+
+
+async def test_a_claim_that_failed_before_it_was_published_makes_the_next_no_smaller(
+    site: Site, app: Application, database: Any
+) -> None:
+    await insert_due(database, 20, late=timedelta(hours=1))
+    await database.execute("alter table jobs rename column topic to subject")
+    async with a_firer(site) as firer:
+        with pytest.raises(asyncpg.UndefinedColumnError):
+            await firer.fire_once()
+        await database.execute("alter table jobs rename column subject to topic")
+        assert await firer.fire_once() == Fired(20, full=False)

@@ -11,14 +11,14 @@ import asyncpg
 import pytest
 
 from producer.store import (
-    BACKLOG,
-    CLAIM_BACKLOG,
-    CLAIM_FRESH,
-    CLAIM_REFUSED,
+    CLAIM_DUE_NOW,
+    CLAIM_OVERDUE,
+    CLAIM_RETRY,
     DELETE_FINISHED,
-    FRESH,
+    DUE_NOW,
     NEXT_DUE,
     NEXT_RETRY,
+    OVERDUE,
     PLANNER,
     claim_due,
 )
@@ -45,10 +45,10 @@ async def test_ten_due_rows_and_three_claimers_at_once(site: Site, database: Any
     try:
         for transaction in transactions:
             await transaction.start()
-        claims = await asyncio.gather(*(claim_due(claimer, FRESH, 4) for claimer in claimers))
+        claims = await asyncio.gather(*(claim_due(claimer, DUE_NOW, 4) for claimer in claimers))
         ids = [job.id for claim in claims if claim for job in claim.jobs]
         assert sorted(ids) == [f"job-{number:06}" for number in range(1, 11)]
-        assert await claim_due(database, FRESH, 10) is None, "all are taken"
+        assert await claim_due(database, DUE_NOW, 10) is None, "all are taken"
     finally:
         for transaction in transactions:
             await transaction.rollback()
@@ -70,8 +70,8 @@ async def test_three_producers_fire_every_job_exactly_once(site: Site, app: Appl
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [(CLAIM_FRESH, "jobs_due"), (CLAIM_BACKLOG, "jobs_due"), (CLAIM_REFUSED, "jobs_refused")],
-    ids=["fresh", "backlog", "refused"],
+    [(CLAIM_DUE_NOW, "jobs_due"), (CLAIM_OVERDUE, "jobs_due"), (CLAIM_RETRY, "jobs_refused")],
+    ids=["due now", "overdue", "retry"],
 )
 async def test_a_claim_is_an_index_scan_without_a_sort(database: Any, statement: str, index: str) -> None:
     await _fill(database)
@@ -167,7 +167,7 @@ class HeldClaim:
 
     async def take(self) -> None:
         await self.transaction.start()
-        claim = await claim_due(self.connection, BACKLOG, 10)
+        claim = await claim_due(self.connection, OVERDUE, 10)
         assert claim is not None
         assert [job.id for job in claim.jobs] == ["job-000001"]
 
@@ -249,7 +249,7 @@ async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: S
     try:
         async with other.transaction():
             await other.execute("update jobs set updated_at = now() where id = 'job-000001'")
-            claim = await claim_due(database, FRESH, 10)
+            claim = await claim_due(database, DUE_NOW, 10)
             assert claim is not None
             assert [job.id for job in claim.jobs] == ["job-000002"]
     finally:

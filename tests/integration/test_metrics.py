@@ -11,7 +11,7 @@ from delivery.store import PLANNER as DELIVERY_PLANNER
 from delivery.store import SAMPLE as DELIVERY_SAMPLE
 from delivery.store import sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
-from producer.sampling import Sampler
+from producer.reporting import Sampler
 from producer.store import PLANNER, SAMPLE, sample_jobs
 from shared.database import open_pool
 from stack.ports import free_port
@@ -75,11 +75,11 @@ async def test_the_producer_counts_and_times_what_it_publishes(site: Site, app: 
         assert values["occurrence_lateness_seconds_count", frozenset(published)] == 5
         assert values["occurrence_lateness_seconds_bucket", frozenset({*published, ("le", "3600.0")})] == 3
         assert values["occurrence_lateness_seconds_bucket", frozenset({*published, ("le", "21600.0")})] == 5
-        for lane in ("fresh", "backlog"):
+        for lane in ("due_now", "overdue"):
             for timed in ("claim_query_seconds", "claim_transaction_seconds", "publish_confirm_seconds"):
                 assert values[f"{timed}_count", frozenset({("lane", lane)})] >= 1, (timed, lane)
-        first = await metrics.value("producer_last_poll_timestamp_seconds", lane="fresh")
-        await metrics.reaches(first + 0.1, "producer_last_poll_timestamp_seconds", lane="fresh")
+        first = await metrics.value("producer_last_poll_timestamp_seconds", lane="due_now")
+        await metrics.reaches(first + 0.1, "producer_last_poll_timestamp_seconds", lane="due_now")
 
 
 async def test_refusals_misfires_and_unreadable_rules_are_counted(site: Site, app: Application, database: Any) -> None:

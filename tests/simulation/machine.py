@@ -12,7 +12,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from producer.store import BACKLOG, FRESH, REFUSED
+from producer.store import DUE_NOW, OVERDUE, RETRY
 from shared.instants import format_instant
 from shared.names import CANCEL_KEY, REQUEST_KEY
 from shared.outgoing import Outgoing
@@ -33,8 +33,8 @@ AN_AGE_SECONDS = 400
 ROUNDS_TO_REST = 20
 
 # A row that another producer holds is that one's business.
-NEVER_WAIT = {Work.FIRE_FRESH.value, Work.FIRE_BACKLOG.value, Work.FIRE_REFUSED.value}
-LANES = {Work.FIRE_FRESH: FRESH, Work.FIRE_BACKLOG: BACKLOG, Work.FIRE_REFUSED: REFUSED}
+NEVER_WAIT = {Work.FIRE_DUE_NOW.value, Work.FIRE_OVERDUE.value, Work.FIRE_RETRY.value}
+LANES = {Work.FIRE_DUE_NOW: DUE_NOW, Work.FIRE_OVERDUE: OVERDUE, Work.FIRE_RETRY: RETRY}
 JOBS = st.sampled_from(["tea", "coffee", "bread", "butter", "jam", "honey", "milk", "sugar", "salt", "egg"])
 NUMBERS = st.integers(0, WORKERS - 1)
 SCRIPTS = st.integers(0, 2**16).map(script)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from producer.settling import Settled, Shot, settle_all
+from producer.settling import JobUpdate, PlannedFiring, settle_all
 from shared import batches
 from shared.outgoing import Verdict
 from tests.simulation import machine
@@ -58,8 +58,8 @@ def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
 
 
 def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
-    def trusting(shots: Sequence[Shot], verdicts: Sequence[Verdict]) -> list[Settled]:
-        return settle_all(shots, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
+    def trusting(firings: Sequence[PlannedFiring], verdicts: Sequence[Verdict]) -> list[JobUpdate]:
+        return settle_all(firings, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
 
     monkeypatch.setattr("producer.firing.settle_all", trusting)
 

@@ -4,16 +4,16 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from producer.store import FRESH_SECONDS
+from producer.store import DUE_NOW_SECONDS
 from tests.simulation.broker import SimBroker
 from tests.simulation.ledger import FINAL, Ledger
 
 
 class Work(Enum):
     CONSUME = "consume"
-    FIRE_FRESH = "fire what is fresh"
-    FIRE_BACKLOG = "fire the backlog"
-    FIRE_REFUSED = "fire what was refused"
+    FIRE_DUE_NOW = "fire what is due now"
+    FIRE_OVERDUE = "fire what is overdue"
+    FIRE_RETRY = "fire what waits for another try"
     TAKE_IN = "take in due events"
     DISPATCH = "dispatch"
     ANNOUNCE = "announce"
@@ -29,11 +29,11 @@ def what_there_is_to_do(broker: SimBroker, ledger: Ledger) -> list[Work]:
     }
     pending = [row for row in ledger.jobs.values() if row["status"] == "pending"]
     due = [row["next_run_at"] for row in pending if row["retry_at"] is None and _is_due(row["next_run_at"], ledger)]
-    fresh_since = now - timedelta(seconds=FRESH_SECONDS)
+    due_now_since = now - timedelta(seconds=DUE_NOW_SECONDS)
     there_is |= {
-        Work.FIRE_FRESH: any(at > fresh_since for at in due),
-        Work.FIRE_BACKLOG: any(at <= fresh_since for at in due),
-        Work.FIRE_REFUSED: any(_is_due(row["retry_at"], ledger) for row in pending),
+        Work.FIRE_DUE_NOW: any(at > due_now_since for at in due),
+        Work.FIRE_OVERDUE: any(at <= due_now_since for at in due),
+        Work.FIRE_RETRY: any(_is_due(row["retry_at"], ledger) for row in pending),
     }
     return [work for work in reversed(Work) if there_is[work]]  # the later a stage, the rarer
 

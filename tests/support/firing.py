@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from producer.firing import Firer
 from producer.metrics import Metrics
 from producer.precedence import Precedence
-from producer.store import BACKLOG, PLANNER, Lane
+from producer.store import OVERDUE, PLANNER, Lane
 from shared.broker import Broker
 from shared.database import open_pool
 from shared.publishing import Publisher
@@ -16,7 +16,7 @@ from tests.support.stores import Site
 
 
 @asynccontextmanager
-async def a_firer(site: Site, lane: Lane = BACKLOG) -> AsyncIterator[Firer]:
+async def a_firer(site: Site, lane: Lane = OVERDUE) -> AsyncIterator[Firer]:
     metrics = Metrics(CollectorRegistry())
     broker = Broker(site.amqp_url, name="test", names=site.names)
     async with (

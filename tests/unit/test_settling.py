@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from producer.planning import DueJob, Plan, plan
-from producer.settling import LONGEST_PAUSE, Settled, pause_after, put_off, settle
+from producer.settling import (
+    LONGEST_PAUSE,
+    JobUpdate,
+    attribute,
+    next_claim_size,
+    pause_after,
+    put_off,
+    settle,
+)
 from shared.job_states import JobStatus
 from shared.outgoing import Verdict
 from shared.recurrence import Occurrence
@@ -22,7 +30,7 @@ CONFIRMED, NACKED, RETURNED, UNKNOWN, CLOSED = (
 NOTHING_MORE = Plan((Occurrence(NOON, 1),), dropped=False, then=None)
 
 
-def settled(job: DueJob, planned: Plan, *verdicts: Verdict) -> Settled:
+def settled(job: DueJob, planned: Plan, *verdicts: Verdict) -> JobUpdate:
     result = settle(job, planned, verdicts)
     assert result is not None
     return result
@@ -86,3 +94,22 @@ def test_the_pause_grows_to_a_limit() -> None:
 def test_a_row_that_cannot_be_planned_is_put_off_where_it_stands() -> None:
     row = put_off(a_due_job(refusals=2, sequence=5))
     assert (row.next, row.sequence, row.refusals, row.pause) == (Occurrence(NOON, 1), 5, 3, timedelta(seconds=4))
+
+
+def test_a_closed_channel_is_held_against_a_job_that_was_alone() -> None:
+    assert attribute([CONFIRMED, CLOSED, CLOSED], jobs=1) == [CONFIRMED, CLOSED, CLOSED]
+
+
+def test_a_closed_channel_is_held_against_no_job_of_several() -> None:
+    given = [CONFIRMED, CLOSED, NACKED, RETURNED, UNKNOWN]
+    assert attribute(given, jobs=2) == [CONFIRMED, UNKNOWN, NACKED, RETURNED, UNKNOWN]
+    assert given[1] is CLOSED, "the broker's own verdicts stay as they are"
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, 2), (100, 200), (400, 500), (500, 500)])
+def test_claims_grow_up_to_a_limit_while_all_goes_well(rows: int, expected: int) -> None:
+    assert next_claim_size(rows, 500, channel_closed=False) == expected
+
+
+def test_after_a_closed_channel_claims_are_of_one_row() -> None:
+    assert next_claim_size(400, 500, channel_closed=True) == 1
