@@ -8,15 +8,15 @@ from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
-from delivery.addresses import AddressRules
 from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
-from delivery.calling import Caller
 from delivery.claiming import Claimer
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
+from delivery.http.address_guard import AddressRules
+from delivery.http.caller import Caller
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.outcomes import RetryPolicy
@@ -150,9 +150,8 @@ async def _look_around(pool: Pool) -> None:
 def main() -> int:
     settings = load_settings(DeliverySettings)
     configure_logs("delivery", settings.log_level)
-    # These would log whole URLs, query strings and all.
-    for name in ("httpx", "httpcore", "aiohttp"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    # Its warnings quote what receivers send, such as the names of cookies.
+    logging.getLogger("aiohttp").setLevel(logging.ERROR)
     try:
         secrets = load_secrets(settings)
     except ValueError as error:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
-from delivery.addresses import Network, parse_networks, parse_ports
+from delivery.http.address_guard import Network, parse_networks, parse_ports
 from shared.settings import Settings
 
 
