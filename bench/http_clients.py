@@ -1,8 +1,8 @@
 """How many webhook calls a client makes in a second.
 
 The same POST against the same receiver on loopback (a process of its own), by httpx with its own pool, by httpx on
-aiohttp's connections, by this project's caller (which adds the guard, the deadline and the reading of the answer), and
-by aiohttp alone, the ceiling.
+aiohttp's connections, by delivery's caller (aiohttp with the guard, the deadline and the reading of the answer), and by
+aiohttp alone, the ceiling.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from bench.figures import Beside, Figure
 from bench.plan import Plan
 from bench.receiving import a_receiver
 from bench.rig import Rig
-from delivery.addresses import AddressRules, parse_networks
-from delivery.calling import Caller
+from delivery.http.address_guard import AddressRules, parse_networks
+from delivery.http.caller import Caller
+from delivery.http.request import Request, target_of
 from delivery.outcomes import Answered
-from delivery.request import Request, target_of
 
 BODY = b'{"id":"bench","topic":"bench","sequence":1,"payload":{"text":"' + b"x" * 400 + b'"}}'
 HEADERS = {"Content-Type": "application/json", "X-Idempotency-Key": "event-bench", "Accept-Encoding": "identity"}

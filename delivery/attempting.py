@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from delivery.addresses import AddressRules
-from delivery.calling import Caller
+from delivery.http.address_guard import AddressRules
+from delivery.http.caller import Caller
+from delivery.http.request import prepare
 from delivery.line import Held
 from delivery.metrics import Metrics
+from delivery.model import Delivery
 from delivery.outcomes import (
     Attempt,
     CallError,
@@ -23,7 +25,6 @@ from delivery.outcomes import (
     result_label,
 )
 from delivery.recorded import Recorded, recorded
-from delivery.request import Delivery, prepare
 from delivery.signing import Secrets
 from shared.logs import get_log
 from shared.tracing import trace_headers

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from delivery.admission import Admission
 from delivery.hosts import Hosts
-from delivery.request import Delivery
+from delivery.model import Delivery
 from delivery.store import Room, claim_oldest, claim_round, hosts_left_behind, seconds_until_next
 from shared.database import Connection, Pool
 

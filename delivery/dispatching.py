@@ -19,9 +19,9 @@ from delivery.claiming import Claimer
 from delivery.hosts import BreakerChange, Hosts
 from delivery.line import Held, Line
 from delivery.metrics import Metrics
+from delivery.model import Delivery
 from delivery.recorded import Recorded, given_back
 from delivery.recording import Recorder
-from delivery.request import Delivery
 from shared.backoff import Backoff
 from shared.bell import Bell
 from shared.database import PASSING_TROUBLE, describe

@@ -9,7 +9,7 @@ import msgspec
 import orjson
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, ValidationError
 
-from delivery.request import host_of
+from delivery.http.request import host_of
 from shared.instants import require_year_in_range
 from shared.messages import DUE_TYPE, ScheduleDue, Webhook
 from shared.received import Received

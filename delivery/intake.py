@@ -16,7 +16,7 @@ from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.line import Held
 from delivery.metrics import Metrics
-from delivery.request import Delivery
+from delivery.model import Delivery
 from delivery.store_new import insert_new, release_uncalled
 from shared.batches import together_or_one_by_one
 from shared.database import ABOUT_THE_ROW, PASSING_TROUBLE, Connection, Pool

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from delivery.request import Delivery
+from delivery.model import Delivery
 from shared.instants import format_instant
 from shared.logs import get_log
 from shared.tracing import trace_headers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from delivery.request import Delivery
+from delivery.model import Delivery
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

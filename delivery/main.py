@@ -2,21 +2,24 @@
 
 import asyncio
 import logging
+import ssl
 import sys
 from collections.abc import Coroutine
 from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
-from delivery.addresses import AddressRules
 from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
-from delivery.calling import Caller
 from delivery.claiming import Claimer
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
+from delivery.http.address_guard import AddressRules
+from delivery.http.caller import Caller
+from delivery.http.proxy import Proxy, parse_proxy
+from delivery.http.tls import tls_context
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.outcomes import RetryPolicy
@@ -46,8 +49,10 @@ POOL_SIZE = 7
 COUNT_OPEN_UP_TO = 10_000
 
 
-async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | None = None) -> None:
-    secrets = secrets or load_secrets(settings)
+async def deliver(
+    settings: DeliverySettings, stop: Stop, secrets: Secrets | None = None, tls: ssl.SSLContext | None = None
+) -> None:
+    secrets, tls = secrets or load_secrets(settings), tls or load_tls(settings)
     registry = CollectorRegistry()
     metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
     rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
@@ -61,7 +66,7 @@ async def deliver(settings: DeliverySettings, stop: Stop, secrets: Secrets | Non
         serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [inbound, outbound])),
         Publisher(outbound) as parking,
         Publisher(outbound) as announcing,
-        Caller.opened(rules, settings.connect_timeout_seconds) as caller,
+        Caller.opened(rules, settings.connect_timeout_seconds, tls=tls, proxy=_proxy(settings)) as caller,
     ):
         await first_of(_look_around(pool), stop.wait())
         if stop.requested:
@@ -120,6 +125,14 @@ def load_secrets(settings: DeliverySettings) -> Secrets:
     return Secrets.load(variable, settings.webhook_secrets_file)
 
 
+def load_tls(settings: DeliverySettings) -> ssl.SSLContext:
+    return tls_context(settings.webhook_client_cert, settings.webhook_client_key)
+
+
+def _proxy(settings: DeliverySettings) -> Proxy | None:
+    return parse_proxy(settings.webhook_proxy.get_secret_value())
+
+
 def _hosts(settings: DeliverySettings) -> Hosts:
     policy = BreakerPolicy(
         settings.breaker_failures, settings.breaker_first_pause_seconds, settings.breaker_longest_pause_seconds
@@ -150,12 +163,11 @@ async def _look_around(pool: Pool) -> None:
 def main() -> int:
     settings = load_settings(DeliverySettings)
     configure_logs("delivery", settings.log_level)
-    # These would log whole URLs, query strings and all.
-    for name in ("httpx", "httpcore", "aiohttp"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    # Its warnings quote what receivers send, such as the names of cookies.
+    logging.getLogger("aiohttp").setLevel(logging.ERROR)
     try:
-        secrets = load_secrets(settings)
+        secrets, tls = load_secrets(settings), load_tls(settings)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    return run_service(lambda stop: deliver(settings, stop, secrets), settings.shutdown_grace_seconds)
+    return run_service(lambda stop: deliver(settings, stop, secrets, tls), settings.shutdown_grace_seconds)

@@ -5,8 +5,8 @@ from typing import assert_never
 
 import msgspec
 
+from delivery.model import Delivery
 from delivery.outcomes import Answered, CallResult, Delivered, GiveUp, Outcome, Postpone, Retry, Unanswered
-from delivery.request import Delivery
 from delivery.states import DeliveryStatus, checked_move
 
 

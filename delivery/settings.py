@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
-from delivery.addresses import Network, parse_networks, parse_ports
+from delivery.http.address_guard import Network, parse_networks, parse_ports
+from delivery.http.proxy import parse_proxy
 from shared.settings import Settings
 
 
@@ -16,6 +17,18 @@ def _networks(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or 
 
 def _ports(value: Any) -> Any:  # noqa: ANN401
     return parse_ports(value) if isinstance(value, str) else value
+
+
+def _proxy(value: SecretStr) -> SecretStr:
+    parse_proxy(value.get_secret_value())
+    return value
+
+
+def _or_none(value: Any) -> Any:  # noqa: ANN401
+    return value or None
+
+
+_File = Annotated[Path | None, BeforeValidator(_or_none)]
 
 
 class DeliverySettings(Settings):
@@ -49,6 +62,12 @@ class DeliverySettings(Settings):
     )
     webhook_secrets_file: Path | None = Field(default=None, description='JSON: {"name": "whsec_…" or a list of them}')
     webhook_secrets: SecretStr | None = Field(default=None, description="the same JSON, as a variable")
+
+    webhook_proxy: Annotated[SecretStr, AfterValidator(_proxy)] = Field(
+        default=SecretStr(""), description="an egress proxy for all calls, such as http://user:password@host:3128"
+    )
+    webhook_client_cert: _File = Field(default=None, description="PEM, for receivers that ask for a certificate")
+    webhook_client_key: _File = Field(default=None, description="PEM; empty: the key is in the certificate's file")
 
     publish_timeout_seconds: float = Field(default=10.0, gt=0, le=25)
     retention_days: float = Field(default=30.0, gt=0, description="how long ended deliveries are kept")

@@ -10,8 +10,8 @@ from itertools import islice
 
 import asyncpg
 
+from delivery.model import Delivery
 from delivery.recorded import Recorded
-from delivery.request import Delivery
 from shared.database import Connection
 
 # A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the

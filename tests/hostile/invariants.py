@@ -9,7 +9,7 @@ import orjson
 
 from consumer.commands import Cancel, Command, Pause, Refused, Resume, Trigger
 from consumer.schedules import Schedule, upcoming
-from delivery.request import host_of
+from delivery.http.request import host_of
 from shared.instants import FIRST_YEAR, LAST_YEAR
 from shared.recurrence import RuleSpec
 

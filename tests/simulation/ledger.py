@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from delivery.request import Delivery
+from delivery.model import Delivery
 from shared.outgoing import Outgoing
 from tests.simulation.town import Town
 from tests.simulation.worker import Worker

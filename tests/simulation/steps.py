@@ -14,21 +14,22 @@ from prometheus_client import CollectorRegistry
 
 from consumer.handling import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
-from delivery.addresses import AddressRules
 from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
 from delivery.breaker import BreakerPolicy
-from delivery.calling import Caller
 from delivery.claiming import Claimer
 from delivery.dispatching import Dispatcher
 from delivery.hosts import Hosts
+from delivery.http.address_guard import AddressRules
+from delivery.http.caller import Caller
+from delivery.http.request import Request
 from delivery.intake import DueHandler
 from delivery.line import Held
 from delivery.metrics import Metrics as DeliveryMetrics
+from delivery.model import Delivery
 from delivery.outcomes import Answered, CallError, CallResult, RetryPolicy, Unanswered
 from delivery.recording import Recorder
-from delivery.request import Delivery, Request
 from delivery.signing import Secrets
 from producer.firing import Firer
 from producer.metrics import Metrics as ProducerMetrics

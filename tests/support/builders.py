@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from consumer.schedules import Schedule
-from delivery.request import Delivery
+from delivery.model import Delivery
 from producer.planning import DueJob
 from shared.instants import format_instant
 from shared.messages import Misfire

@@ -1,6 +1,7 @@
 """The delivery service as a process: what it shows, what it keeps to itself, how it starts and stops."""
 
 import asyncio
+import base64
 import json
 import re
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession
 
 from delivery.store_ended import REPLAY
@@ -18,6 +20,7 @@ from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import is_ready
+from tests.support.proxies import a_proxy
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site
@@ -103,22 +106,68 @@ async def test_an_orderly_stop_loses_and_repeats_nothing(
         assert len(receiver.calls) == len(receiver.effects) == 200
 
 
-def test_secrets_that_cannot_be_read_end_it_with_one_line(tmp_path: Path) -> None:
+async def test_all_calls_go_through_the_proxy_whose_password_is_in_no_log(
+    site: Site, app: Application, database: Any, tmp_path: Path
+) -> None:
+    password = "canary-of-the-proxy"
+    async with a_receiver() as receiver, a_proxy(f"duebell:{password}") as (proxy, address):
+        settings = {"WEBHOOK_PROXY": address, "WEBHOOK_ALLOW_NETWORKS": "", "PYTHONASYNCIODEBUG": "1"}
+        with delivery_process(site, tmp_path, **settings) as service:
+            there, once = f"shop.example:{receiver.port}", {"max_retries": 0}
+            await publish_due(
+                app,
+                a_due("good", f"http://{there}/hook"),
+                a_due("no-tls", f"https://{there}/hook", webhook=once),
+                a_due("inside", receiver.url),
+            )
+            await ends(database, "good", "COMPLETED")
+            assert (await ends(database, "no-tls", "FAILED"))["failure_reason"] == "tls"
+            assert (await ends(database, "inside", "FAILED"))["failure_reason"] == "forbidden_address"
+        wrong = {**settings, "WEBHOOK_PROXY": address.replace("duebell:", "another:")}
+        with delivery_process(site, tmp_path, **wrong) as refused:
+            await publish_due(app, a_due("refused", f"http://{there}/hook", webhook=once))
+            assert (await ends(database, "refused", "FAILED"))["failure_reason"] == "connect"
+        assert len(receiver.calls) == 1
+        assert {head.split(" ")[0] for head in proxy.asked} == {"POST", "CONNECT"}
+    for output in (service.log.read_text(), refused.log.read_text()):
+        for user in ("duebell", "another"):
+            assert base64.b64encode(f"{user}:{password}".encode()).decode() not in output
+        assert password not in output
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            {"WEBHOOK_SECRETS": '{"billing": "whsec_dG9vc2hvcnQ="}'},
+            "WEBHOOK_SECRETS: billing: a secret has 24 to 64 bytes, this one 8",
+        ),
+        (
+            {"WEBHOOK_CLIENT_CERT": "/nowhere/duebell.pem"},
+            "WEBHOOK_CLIENT_CERT: cannot be read: No such file or directory",
+        ),
+        (
+            {"WEBHOOK_CLIENT_KEY": "/nowhere/duebell.key"},
+            "WEBHOOK_CLIENT_KEY: is set, and WEBHOOK_CLIENT_CERT is not",
+        ),
+        (
+            {"WEBHOOK_PROXY": "http://u:canary@proxy/"},
+            "WEBHOOK_PROXY: is not an address such as http://user:password@proxy.example:3128",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_used_end_it_with_one_line(settings: dict[str, str], says: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "delivery"],
         cwd=ROOT,
-        env={
-            "DATABASE_URL": "postgresql://u:p@127.0.0.1:1/d",
-            "AMQP_URL": "amqp://127.0.0.1:1/",
-            "WEBHOOK_SECRETS": '{"billing": "whsec_dG9vc2hvcnQ="}',
-        },
+        env={"DATABASE_URL": "postgresql://u:p@127.0.0.1:1/d", "AMQP_URL": "amqp://127.0.0.1:1/", **settings},
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE,
     )
     assert result.returncode == 2
-    assert result.stderr == "WEBHOOK_SECRETS: billing: a secret has 24 to 64 bytes, this one 8\n"
+    assert result.stderr == f"{says}\n"
 
 
 async def test_the_example_receiver_keeps_the_first_of_each_key(

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from delivery.addresses import AddressRules, parse_networks
-from delivery.calling import Caller
-from delivery.http_connection import ANSWER_CAP
+from delivery.http.address_guard import AddressRules, parse_networks
+from delivery.http.caller import ANSWER_CAP, Caller
+from delivery.http.resolver import AddressInfo
 from delivery.outcomes import Answered, CallError, Unanswered
-from delivery.resolving import AddressInfo
 from tests.support.certificates import self_signed
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call
 from tests.support.receiver import Call, Gate, a_receiver, answering

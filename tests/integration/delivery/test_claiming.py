@@ -9,9 +9,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from delivery.model import Delivery
 from delivery.outcomes import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
 from delivery.recorded import given_back, recorded
-from delivery.request import Delivery
 from delivery.store import (
     CLAIM_OLDEST,
     CLAIM_ROUND,

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
+import yarl
 
-from delivery.addresses import AddressRules, parse_networks
-from delivery.calling import Caller
+from delivery.http.address_guard import AddressRules, parse_networks
+from delivery.http.caller import Caller
+from delivery.http.request import Request, prepare
+from delivery.http.resolver import AddressInfo, system_lookup
 from delivery.outcomes import Answered, CallError, CallResult, Unanswered
-from delivery.request import Request, Target, prepare
-from delivery.resolving import AddressInfo, system_lookup
 from tests.hostile.urls import ODD_BUT_TAKEN, inside_urls, refused_urls
 from tests.support.builders import a_delivery
 
@@ -124,13 +124,11 @@ async def attempt(caller: Caller, url: str, rules: AddressRules) -> CallResult:
 
 
 async def attempt_unprepared(caller: Caller, url: str) -> CallResult | None:
-    """As if nobody had looked at the URL before."""
+    """Without the checks of `prepare`: the URL as yarl reads it."""
     try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError):
+        target = yarl.URL(url)
+    except ValueError:
         return None
-    head = b"POST %b HTTP/1.1\r\nHost: %b\r\n" % (parsed.raw_path, parsed.netloc)
-    target = Target(parsed.scheme, parsed.raw_host.decode(), parsed.port or 80, head)
     return await caller.call(Request(target, {}, b"{}", 5.0))
 
 

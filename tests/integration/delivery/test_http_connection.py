@@ -1,19 +1,23 @@
 """One connection, byte for byte: what goes out, and when it is used again."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import uvloop
 
-from delivery import connections
-from delivery.addresses import AddressRules, parse_networks
-from delivery.calling import Caller
-from delivery.connections import KEEP_ALIVE_SECONDS
+from delivery.http import caller as calling
+from delivery.http import sockets
+from delivery.http.address_guard import AddressRules, parse_networks
+from delivery.http.caller import KEEP_ALIVE_SECONDS, Caller
+from delivery.http.request import Request, prepare, target_of
 from delivery.outcomes import Answered, CallError, CallResult, Unanswered
-from delivery.request import Request, target_of
+from tests.support.builders import a_delivery
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.raw_calls import (
@@ -35,10 +39,22 @@ async def test_the_address_and_the_header_names_go_out_as_they_were_written() ->
     async with a_raw_server(lambda reader, writer: answer_and_close(lines, answer, reader, writer)) as url:
         await call(f"{url}/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa")
     assert lines[0] == b"POST /hook/%41%7E?sig=ab%2Fcd%2B%3D&x=%7E&to=http%3A%2F%2Fa HTTP/1.1"
+    assert lines[1] == f"Host: {url.split('/')[2]}".encode()
     assert b"X-Idempotency-Key: k" in lines
     assert b"Accept-Encoding: identity" in lines
-    assert sum(line.lower().startswith(b"content-length:") for line in lines) == 1
-    assert sum(line.lower().startswith(b"host:") for line in lines) == 1
+    assert b"Content-Length: 2" in lines
+
+
+async def test_no_header_is_sent_that_the_request_does_not_name() -> None:
+    lines: list[bytes] = []
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    async with a_raw_server(lambda reader, writer: answer_and_close(lines, answer, reader, writer)) as url:
+        request = prepare(a_delivery(url=url, headers={"X-Own": "1"}), None, LOOPBACK, datetime.now(UTC))
+        assert isinstance(request, Request)
+        async with Caller.opened(LOOPBACK, 1.0) as caller:
+            await caller.call(request)
+    names = sorted(line.split(b":")[0].decode() for line in lines[1:])
+    assert names == sorted(["Host", "Content-Length", *request.headers])
 
 
 @pytest.mark.parametrize(
@@ -168,27 +184,71 @@ async def test_a_server_that_never_answers_is_called_once_an_attempt() -> None:
         assert requests == 4
 
 
-async def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_KEPT", 1)
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    closed: list[str] = []
+async def test_half_an_answer_on_a_kept_connection_is_not_asked_for_again() -> None:
+    requests = 0
 
-    async def serve(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"{}")
-        writer.write(answer)
-        await reader.read()
-        closed.append(name)
+    async def answer_the_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        while True:
+            await reader.readuntil(b"{}")
+            requests += 1
+            if requests > 1:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Le")
+                return
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            await writer.drain()
 
-    async with (
-        a_raw_server(lambda reader, writer: serve("first", reader, writer)) as first,
-        a_raw_server(lambda reader, writer: serve("second", reader, writer)) as second,
-        Caller.opened(LOOPBACK, 1.0) as caller,
-    ):
-        await caller.call(a_request(first))
-        await caller.call(a_request(second))
+    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+        assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
+        assert await caller.call(a_request(url)) == Unanswered(CallError.CONNECTION_LOST)
+    assert requests == 2
 
-        async def one_is_closed() -> bool:
-            return bool(closed)
 
-        await eventually(one_is_closed)
-        assert closed == ["second"]
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_no_more_than_so_many_connections_are_kept(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "MAX_KEPT", 3)
+    connected = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connected
+        connected += 1
+        try:
+            await answer_each(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", reader, writer)
+        finally:
+            connected -= 1
+
+    async def run() -> None:
+        async with AsyncExitStack() as servers, Caller.opened(LOOPBACK, 1.0) as caller:
+            urls = [await servers.enter_async_context(a_raw_server(serve)) for _ in range(8)]
+            for _ in range(2):
+                for url in urls:
+                    assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
+
+            async def few_are_open() -> bool:
+                return connected == 3
+
+            await eventually(few_are_open)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run())
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")
+async def test_a_receiver_that_stops_reading_does_not_keep_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call was cut at its deadline, and the rest of its body waits to be sent."""
+    monkeypatch.setattr(sockets, "MAX_UNREAD_SECONDS", 1)
+    accepted = socket.create_server(("127.0.0.1", 0))
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    url = f"http://127.0.0.1:{accepted.getsockname()[1]}/"
+    async with Caller.opened(LOOPBACK, 1.0) as caller:
+        for _ in range(3):
+            request = a_request(url, timeout=0.1, body=b"x" * 20_000_000)
+            assert await caller.call(request) == Unanswered(CallError.TIMEOUT)
+
+        async def all_are_closed() -> bool:
+            return not caller.sockets.are_open(1)
+
+        await eventually(all_are_closed)
+    accepted.close()

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from delivery import resolving
-from delivery.calling import Caller
+from delivery.http import resolver
+from delivery.http.caller import Caller
+from delivery.http.resolver import AddressInfo, Lookup
 from delivery.outcomes import Answered, CallError, Unanswered
-from delivery.resolving import AddressInfo, Lookup
 from tests.support.raw_calls import LOOPBACK, a_request, call, to_loopback
 from tests.support.receiver import a_receiver
 
@@ -78,7 +78,7 @@ async def test_calls_to_one_name_share_a_lookup_and_keep_their_ports() -> None:
 
 
 async def test_when_all_lookups_hang_the_others_are_not_charged_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolving, "MAX_LOOKUPS", 3)
+    monkeypatch.setattr(resolver, "MAX_LOOKUPS", 3)
     with a_lookup_that_hangs_below(".hangs.example") as look_up:
         async with a_receiver() as receiver, Caller.opened(LOOPBACK, 0.2, look_up) as caller:
             hanging = [caller.call(a_request(f"http://n{n}.hangs.example/")) for n in range(3)]
@@ -88,7 +88,7 @@ async def test_when_all_lookups_hang_the_others_are_not_charged_with_it(monkeypa
 
 
 async def test_names_of_one_domain_that_hang_leave_lookups_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolving, "MOST_HANGING_OF_ONE_DOMAIN", 2)
+    monkeypatch.setattr(resolver, "MAX_HANGING_OF_ONE_DOMAIN", 2)
     with a_lookup_that_hangs_below(".hangs.example") as look_up:
         async with a_receiver() as receiver, Caller.opened(LOOPBACK, 0.2, look_up) as caller:
             hanging = [caller.call(a_request(f"http://n{n}.hangs.hangs.example/")) for n in range(5)]

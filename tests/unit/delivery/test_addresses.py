@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.addresses import AddressRules, ForbiddenAddress, is_public, parse_networks, parse_ports
+from delivery.http.address_guard import AddressRules, ForbiddenAddress, is_public, parse_networks, parse_ports
 
 FORBIDDEN = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254",
@@ -81,3 +81,29 @@ def test_what_is_no_port_is_an_error(text: str) -> None:
 def test_a_network_with_host_bits_is_an_error() -> None:
     with pytest.raises(ValueError, match="host bits"):
         parse_networks("10.1.2.3/8")
+
+
+INSIDE_NAMES = ["intranet", "printer.local", "metadata.google.internal", "a.home.arpa", "x.localdomain."]
+
+
+@pytest.mark.parametrize(
+    "host", [*FORBIDDEN, *INSIDE_NAMES, "localhost", "a.LOCALHOST", "127.1", "0x7f.1", "2130706433"]
+)
+def test_a_proxy_is_not_asked_for_what_leads_inside(host: str) -> None:
+    with pytest.raises(ForbiddenAddress):
+        AddressRules().check_host(host)
+
+
+@pytest.mark.parametrize("host", [*PUBLIC, "example.com", "example.com.", "xn--bcher-kva.example", "local.example"])
+def test_a_proxy_may_be_asked_for_public_addresses_and_names(host: str) -> None:
+    AddressRules().check_host(host)
+
+
+def test_a_network_that_is_open_opens_names_of_the_inside_for_a_proxy_but_not_loopback() -> None:
+    rules = AddressRules(parse_networks("10.1.0.0/16"))
+    for host in (*INSIDE_NAMES, "10.1.2.3"):
+        rules.check_host(host)
+    for host in ("localhost", "10.2.0.1", "127.0.0.1"):
+        with pytest.raises(ForbiddenAddress):
+            rules.check_host(host)
+    AddressRules(parse_networks("127.0.0.0/8,::1/128")).check_host("localhost")

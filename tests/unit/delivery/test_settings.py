@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from delivery.http.proxy import parse_proxy
 from delivery.settings import DeliverySettings
+from shared.settings import load_settings
 from shared.version import VERSION
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:p@127.0.0.1/d", "AMQP_URL": "amqp://127.0.0.1/"}
@@ -45,3 +47,38 @@ def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_user_agent_names_this_release() -> None:
     assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_a_proxy_is_an_address_and_its_password_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    through = settings(monkeypatch, WEBHOOK_PROXY="http://duebell:p%40ss@proxy.example:3128")
+    proxy = parse_proxy(through.webhook_proxy.get_secret_value())
+    assert proxy is not None
+    assert str(proxy.url) == "http://proxy.example:3128"
+    assert proxy.headers == {"Proxy-Authorization": "Basic ZHVlYmVsbDpwQHNz"}
+    for shown in (repr(through), repr(proxy)):
+        assert "p%40ss" not in shown
+        assert "ZHVlYmVsbDpwQHNz" not in shown
+
+
+def test_without_a_proxy_and_a_certificate_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty is as good as not set: that is what a compose file writes."""
+    empty = settings(monkeypatch, WEBHOOK_PROXY="", WEBHOOK_CLIENT_CERT="", WEBHOOK_CLIENT_KEY="")
+    assert parse_proxy(empty.webhook_proxy.get_secret_value()) is None
+    assert empty.webhook_client_cert is None
+    assert empty.webhook_client_key is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["proxy.example:3128", "socks5://proxy.example:1080", "http://proxy.example", "http://:3128", "http://proxy:x",
+     "http://duebell:secret@proxy.example:3128/path", "http://proxy.example:3128?x", "http://[::1:3128", "http://a:0"],
+)  # fmt: skip
+def test_what_is_no_address_of_a_proxy_is_refused_without_being_quoted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    for name, value in {**REQUIRED, "WEBHOOK_PROXY": address}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        load_settings(DeliverySettings)
+    said = capsys.readouterr().err
+    assert said == "WEBHOOK_PROXY: is not an address such as http://user:password@proxy.example:3128\n"

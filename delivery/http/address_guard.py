@@ -1,8 +1,8 @@
 """Which addresses a webhook may reach. Pure.
 
-A URL in a schedule is chosen by whoever may publish schedules, and called from inside the network that Duebell runs in;
-without a guard it could reach what only that network can reach. So: public addresses only, by an explicit list
-(Python's `is_global` calls multicast and several tunnels global), unless an operator opens a network by name.
+A URL in a schedule is chosen by an application, and called from inside the network that Duebell runs in; without a
+guard it could reach what only that network can reach. So: public addresses only, by an explicit list (Python's
+`is_global` calls multicast and several tunnels global), unless an operator opens a network by name.
 """
 
 from collections.abc import Sequence
@@ -48,10 +48,15 @@ _NOT_PUBLIC_6 = tuple(
         "3fff::/20",  # documentation
     )
 )
+# Names below these are known on the inside alone. So is every name without a dot.
+_INSIDE_DOMAINS = (".internal", ".local", ".localdomain", ".home.arpa")
+_LOOPBACK = ("127.0.0.1", "::1")
 
 
 class ForbiddenAddress(Exception):
-    """Not an OSError: nothing on the way may take it for a connection that failed and try the next address."""
+    """The guard refuses the address. Not an OSError: aiohttp would take one for a connection that failed and try the
+    next address.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class AddressRules:
     allow_ports: frozenset[int] = frozenset()  # empty: every port
 
     def check_address(self, text: str) -> None:
-        """ForbiddenAddress unless it may be connected to. The text is what the socket would get."""
+        """ForbiddenAddress unless the address may be connected to. The text is what the socket would get."""
         try:
             address = ip_address(text)
         except ValueError:
@@ -69,6 +74,19 @@ class AddressRules:
             address.version == network.version and address in network for network in self.allow_networks
         ):
             raise ForbiddenAddress(f"{address} is not a public address")
+
+    def check_host(self, host: str) -> None:
+        """ForbiddenAddress unless a proxy may be asked to call this host. The proxy looks names up, and what it finds
+        is not seen here: an address is checked as always, a name only if it leads inside whatever the lookup says.
+        """
+        labels = host.rstrip(".").lower().split(".")
+        if ":" in host or labels[-1][:1].isdigit():  # an address in some spelling: no top-level domain starts so
+            self.check_address(host)
+        elif labels[-1] == "localhost":
+            for address in _LOOPBACK:
+                self.check_address(address)
+        elif (len(labels) == 1 or host.rstrip(".").lower().endswith(_INSIDE_DOMAINS)) and not self.allow_networks:
+            raise ForbiddenAddress("the name is one of the inside, where no network is open")
 
     def allows_port(self, port: int) -> bool:
         return not self.allow_ports or port in self.allow_ports

@@ -1,6 +1,5 @@
 """Names to addresses, guarded. A name is looked up once per connection, every address it has must be allowed, and the
-connection goes to one of those very addresses: a name that changes its mind a moment later gains nothing. The socket is
-guarded too, which also covers addresses written into the URL, which no resolver ever sees.
+connection goes to one of those very addresses: a name that has other addresses a moment later gains nothing.
 """
 
 import asyncio
@@ -11,23 +10,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from delivery.addresses import AddressRules
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from delivery.http.address_guard import AddressRules
 
 # A lookup that hangs keeps its thread until the system gives up on it; this is how many there may be at once.
 MAX_LOOKUPS = 512
 # Names below one domain tend to hang together: the others are to find a lookup to spare.
-MOST_HANGING_OF_ONE_DOMAIN = 64
+MAX_HANGING_OF_ONE_DOMAIN = 64
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Lookup = Callable[[str, int], list[AddressInfo]]
 
 
 class LookupFailed(OSError):
-    """No address to be had for the name."""
+    """The name has no address. An OSError, which aiohttp takes for a failed lookup."""
 
 
 class NoLookupToSpare(Exception):
-    """Too many hang: nobody has asked about the name, and nothing is known about it."""
+    """Too many lookups hang: this one was not made, and nothing is known about the name."""
 
 
 def system_lookup(host: str, port: int) -> list[AddressInfo]:
@@ -47,9 +48,9 @@ class _UnderWay:
     end: asyncio.Future[_LookedUp]
 
 
-class GuardedResolver:
-    """Each lookup has a thread of its own, so that one which hangs is in nobody's way, and a deadline; calls to one
-    host share a lookup, whatever their ports.
+class GuardedResolver(AbstractResolver):
+    """Gives each lookup a thread of its own, so that one which hangs delays no other, and a deadline. Calls to one host
+    share a lookup, whatever their ports.
     """
 
     def __init__(self, rules: AddressRules, deadline: float, lookup: Lookup = system_lookup) -> None:
@@ -58,9 +59,11 @@ class GuardedResolver:
         self._lookup = lookup
         self._under_way: dict[str, _UnderWay] = {}
 
-    async def resolve(self, host: str, port: int) -> list[AddressInfo]:
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
         """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed, NoLookupToSpare if
-        nobody was asked.
+        the lookup was not made.
         """
         under_way = self._under_way.get(host) or self._start(host, port)
         try:
@@ -74,7 +77,13 @@ class GuardedResolver:
             raise LookupFailed(None, f"{host} has no address")
         for info in looked_up.infos:
             self._rules.check_address(str(info[4][0]))
-        return [_at_port(port, info) for info in looked_up.infos]
+        return [
+            ResolveResult(hostname=host, host=str(address[0]), port=port, family=family, proto=proto, flags=0)
+            for family, _, proto, _, address in looked_up.infos
+        ]
+
+    async def close(self) -> None:
+        """Lookups that hang are left to their threads, which do not hold up the end of the process."""
 
     def _start(self, host: str, port: int) -> _UnderWay:
         loop = asyncio.get_running_loop()
@@ -93,9 +102,9 @@ class GuardedResolver:
                 looked_up = _LookedUp(self._lookup(host, port))
             except OSError as error:
                 looked_up = _LookedUp([], error)
-            except Exception as error:  # noqa: BLE001 - a label that is too long, say; whatever it is, somebody waits
+            except Exception as error:  # noqa: BLE001 - a label that is too long, say; calls wait for an end of it
                 looked_up = _LookedUp([], OSError(None, f"{type(error).__name__}: {error}"))
-            with suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no call waits any more
                 loop.call_soon_threadsafe(finish, looked_up)
 
         # A daemon: a lookup that hangs must not hold up the end of the process.
@@ -107,28 +116,14 @@ class GuardedResolver:
         return under_way
 
     def _has_room_for(self, new: _UnderWay) -> bool:
-        """Those that are late hang. Many at once that are not are no reason to refuse one."""
+        """A lookup that is late hangs. Many at once that are not late are no reason to refuse one."""
         late = [other for other in self._under_way.values() if new.since - other.since > self._deadline]
         of_its_domain = sum(other.domain == new.domain for other in late)
-        return len(self._under_way) < MAX_LOOKUPS and of_its_domain < MOST_HANGING_OF_ONE_DOMAIN
+        return len(self._under_way) < MAX_LOOKUPS and of_its_domain < MAX_HANGING_OF_ONE_DOMAIN
 
 
 def domain_of(host: str) -> str:
-    """Its last two labels. Below `co.uk` that is more than one owner's, who share a bound then, and not a fate."""
+    """The last two labels, by which hanging lookups are counted. This is not the registrable domain: all names below
+    `co.uk` share one limit. Reaching the limit only delays a delivery.
+    """
     return ".".join(host.split(".")[-2:])
-
-
-def _at_port(port: int, info: AddressInfo) -> AddressInfo:
-    family, kind, proto, name, (address, _, *rest) = info
-    return (family, kind, proto, name, (address, port, *rest))
-
-
-def guarded_socket(rules: AddressRules) -> Callable[[AddressInfo], socket.socket]:
-    """The last guard, on the address that is about to be connected to, wherever it came from."""
-
-    def make(info: AddressInfo) -> socket.socket:
-        family, kind, proto, _, sockaddr = info
-        rules.check_address(str(sockaddr[0]))
-        return socket.socket(family=family, type=kind, proto=proto)
-
-    return make
