@@ -13,10 +13,10 @@ from delivery.calling import Caller
 from delivery.dispatch.reservation import LeasedDelivery
 from delivery.metrics import Metrics
 from delivery.outcomes import (
-    Attempt,
     CallError,
     CallResult,
     RetryPolicy,
+    RetryState,
     Unanswered,
     decide,
     host_is_well,
@@ -63,8 +63,8 @@ class Attempter:
         result = await self._call(delivery, started_at)
         seconds = time.monotonic() - started
         took = timedelta(seconds=seconds)
-        attempt = Attempt(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
-        outcome = decide(result, attempt, self.retry_policy)
+        state = RetryState(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
+        outcome = decide(result, state, self.retry_policy)
         self.metrics.attempts.add(result_label(result))
         self.metrics.seconds.observe(seconds)
         update = update_after_call(delivery, result, outcome, started_at, took)

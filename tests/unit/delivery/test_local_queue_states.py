@@ -14,19 +14,19 @@ from delivery.dispatch.local_queue import (
     Counts,
     LocalQueue,
 )
-from delivery.dispatch.reservation import Reservation
+from delivery.dispatch.reservation import LeasedDelivery, Reservation
 from delivery.request import Delivery
 from tests.support.builders import a_delivery
 
-HOSTS = ("a:80", "b:80", "c:80", "d:80")
+HOSTS = ("a:80", "b:80", "c:80")
 hosts = st.sampled_from(HOSTS)
-seconds = st.sampled_from((0.0, 0.002, 0.05, 0.6, 3.0, 20.0))
+seconds = st.sampled_from((0.002, 0.002, 0.05, 0.6, 3.0))
 
 
 class QueueMachine(RuleBasedStateMachine):
     """Beside the queue, the place of each row by its id."""
 
-    @initialize(max_calls=st.integers(1, 6), per_host=st.integers(1, 4), failures=st.integers(1, 3))
+    @initialize(max_calls=st.integers(1, 4), per_host=st.integers(1, 3), failures=st.integers(1, 3))
     def begin(self, max_calls: int, per_host: int, failures: int) -> None:
         self.queue = LocalQueue(max_calls, per_host, BreakerPolicy(failures, first_pause=1.0, longest_pause=4.0))
         self.now = 0.0
@@ -39,13 +39,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.now += later
         self.queue.forget_idle(self.now)
 
-    @rule(wanted=st.lists(hosts, max_size=12), again=st.lists(hosts, max_size=4), fails=st.booleans())
-    def claim(self, wanted: list[str], again: list[str], fails: bool) -> None:
+    @rule(wanted=st.permutations(HOSTS), rows=st.sampled_from((1, 50)), fails=st.sampled_from((False, False, True)))
+    def claim(self, wanted: list[str], rows: int, fails: bool) -> None:
         """A claim takes no more than the room it is given, and asks for room twice, as the claimer does."""
-        began_at = self.now
-        with self.queue.reservation(began_at) as reservation:
-            self._add(reservation, wanted)
-            self._add(reservation, again)
+        with self.queue.reservation(self.now) as reservation:
+            self._add(reservation, [wanted[0]] * rows)
+            self._add(reservation, [host for host in wanted for _ in range(rows)])
             if not fails:
                 reservation.commit(self.now)
         for delivery in reservation.rows:
@@ -69,26 +68,30 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(host=hosts)
     def start_one(self, host: str) -> None:
-        if leased := self.queue.start_next(host, self.now):
-            oldest = min(row for row, place in self.place.items() if place == "waiting" and self.host[row] == host)
-            assert leased.delivery.id == oldest
-            assert leased.leased_at <= leased.ready_at <= self.now
-            self._move(leased.delivery.id, "waiting", "calling")
+        self._started([leased] if (leased := self.queue.start_next(host, self.now)) else [])
 
     @rule()
     def start_all(self) -> None:
-        for leased in self.queue.start_all(self.now):
-            self._move(leased.delivery.id, "waiting", "calling")
+        self._started(self.queue.start_all(self.now))
         assert all(self.queue.start_next(host, self.now) is None for host in HOSTS), "none that may begin is left"
 
+    def _started(self, started: Sequence[LeasedDelivery]) -> None:
+        unwritten = self.queue.counts().unwritten
+        assert not started or unwritten < MAX_UNWRITTEN_PER_CALL * self.queue.max_calls
+        for leased in started:
+            row, host = leased.delivery.id, leased.delivery.host
+            assert row == min(r for r, place in self.place.items() if place == "waiting" and self.host[r] == host)
+            assert leased.leased_at <= leased.ready_at <= self.now
+            self._move(row, "waiting", "calling")
+
     @precondition(lambda self: "calling" in self.place.values())
-    @rule(data=st.data(), well=st.sampled_from((True, False, None)), took=seconds)
-    def end_call(self, data: st.DataObject, well: bool | None, took: float) -> None:
-        row = data.draw(st.sampled_from([row for row, place in self.place.items() if place == "calling"]))
-        self.queue.end_call(self.host[row])
-        self._move(row, "calling", "unwritten")
-        if well is not None:
-            self.queue.report(self.host[row], well=well, seconds=took, now=self.now)
+    @rule(number=st.integers(1, 4), well=st.sampled_from((True, True, True, False, None)), took=seconds)
+    def end_calls(self, number: int, well: bool | None, took: float) -> None:
+        for row in [row for row, place in self.place.items() if place == "calling"][:number]:
+            self.queue.end_call(self.host[row])
+            self._move(row, "calling", "unwritten")
+            if well is not None:
+                self.queue.report(self.host[row], well=well, seconds=took, now=self.now)
 
     @rule()
     def withdraw_stale(self) -> None:
@@ -123,15 +126,20 @@ class QueueMachine(RuleBasedStateMachine):
     def no_limit_is_passed(self) -> None:
         queue = self.queue
         calling = Counter(self.host[row] for row, place in self.place.items() if place == "calling")
+        slow = Counter(self.host[row] for row, place in self.place.items() if place == "waiting")
+        slow_calls = sum(
+            min(rows, max(0, queue.max_calls_per_host - calling[host]))
+            for host, rows in slow.items()
+            if queue.breaker_of(host)  # whatever it was before, it may have no rows ahead now
+        )
         assert queue.calls <= queue.max_calls
         assert all(calls <= queue.max_calls_per_host for calls in calling.values())
-        assert 0 <= queue.free <= queue.max_calls - queue.calls
+        assert 0 <= queue.free <= max(0, queue.max_calls - queue.calls - slow_calls)
         assert all(queue.room_of(host, self.now) >= 0 for host in HOSTS)
         counts = queue.counts()
         # A last claim may find room when the limit is all but reached.
         most_waiting = (MAX_WAITING_PER_CALL + 1) * queue.max_calls
         assert counts.reserved + counts.waiting <= most_waiting
-        assert sum(counts) < MAX_UNWRITTEN_PER_CALL * queue.max_calls + queue.max_calls + 2 * most_waiting
 
     def teardown(self) -> None:
         if not hasattr(self, "queue"):
