@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from delivery.dispatch.circuit_breaker import BreakerChange, BreakerPolicy, CircuitBreaker, CircuitBreakers
-from delivery.dispatch.host_speed import HostSpeeds
+from delivery.dispatch.circuit_breaker import Breaker, BreakerChange, BreakerPolicy
+from delivery.dispatch.host_state import HostStates
 from delivery.dispatch.reservation import LeasedDelivery, Reservation, Room
 from delivery.request import Delivery
 
@@ -66,8 +66,7 @@ class LocalQueue:
     def __init__(self, max_calls: int, max_calls_per_host: int, breaker_policy: BreakerPolicy) -> None:
         self.max_calls = max_calls
         self.max_calls_per_host = max_calls_per_host
-        self._breakers = CircuitBreakers(breaker_policy)
-        self._speeds = HostSpeeds(max_calls_per_host)
+        self._states = HostStates(max_calls_per_host, breaker_policy)
         # Only hosts with rows here; the one whose rows began to wait last is the last.
         self._hosts: dict[str, _HostRows] = {}
         self._not_called = 0
@@ -84,14 +83,14 @@ class LocalQueue:
 
     @property
     def open_breakers(self) -> int:
-        return len(self._breakers.open_hosts)
+        return len(self._states.tripped)
 
-    def breaker_of(self, host: str) -> CircuitBreaker | None:
-        return self._breakers.get(host)
+    def breaker_of(self, host: str) -> Breaker | None:
+        return self._states.breaker_of(host)
 
     def next_probe_in(self, now: float) -> float | None:
         """Seconds until the first open breaker lets a probe through."""
-        return self._breakers.next_probe_in(now)
+        return self._states.next_probe_in(now)
 
     def counts(self) -> Counts:
         reserved = sum(rows.reserved for rows in self._hosts.values())
@@ -114,13 +113,13 @@ class LocalQueue:
         """What a claim may take. Exceptions are busy hosts and hosts with an open breaker. A quick host without rows
         here is none: the limit per host will do for its first claim, and there may be thousands of such hosts.
         """
-        exceptions = {host: self.room_of(host, now) for host in self._hosts.keys() | self._breakers.open_hosts}
+        exceptions = {host: self.room_of(host, now) for host in self._hosts.keys() | self._states.tripped}
         return Room(self.free, self.max_calls_per_host, exceptions)
 
     def room_of(self, host: str, now: float) -> int:
         """How many more rows of the host may be claimed."""
         rows = self._hosts.get(host, NO_ROWS)
-        return max(0, self._calls_allowed(host, now) + self._ahead(host, rows) - rows.calling - rows.not_called)
+        return max(0, self._states.calls_allowed(host, now) + self._ahead(host, rows) - rows.calling - rows.not_called)
 
     def wants_more(self, host: str, now: float) -> bool:
         """Whether a claim for the host is worth its cost: not while half of the rows that may wait for it do."""
@@ -147,7 +146,7 @@ class LocalQueue:
     def start_next(self, host: str, now: float) -> LeasedDelivery | None:
         """Move the oldest waiting row of the host to calling, if the limits allow a call."""
         rows = self._hosts.get(host, NO_ROWS)
-        if not rows.waiting or not self._may_call or rows.calling >= self._calls_allowed(host, now):
+        if not rows.waiting or not self._may_call or rows.calling >= self._states.calls_allowed(host, now):
             return None
         leased = rows.waiting.popleft()
         rows.calling += 1
@@ -191,7 +190,7 @@ class LocalQueue:
         for host, rows in list(self._hosts.items()):
             stale = sum(leased.ready_at < now - MAX_WAIT_SECONDS for leased in rows.waiting)
             if stale:
-                self._speeds.note_long_wait(host)
+                self._states.note_long_wait(host)
                 withdrawn += self._withdraw(host, stale)
         return withdrawn
 
@@ -205,17 +204,13 @@ class LocalQueue:
 
     def report(self, host: str, *, well: bool, seconds: float, now: float) -> BreakerChange | None:
         """A call to the host has ended: it may open or close the host's breaker."""
-        if not well:
-            return self._breakers.note_failure(host, now)
-        self._speeds.note_call(host, seconds)
-        return self._breakers.note_success(host)
+        return self._states.note_success(host, seconds) if well else self._states.note_failure(host, now)
 
     def forget_idle(self, now: float) -> None:
         """Forget speeds and old failures of hosts without rows here, every ten seconds."""
         if now - self._forgot_at >= FORGET_EVERY_SECONDS:
             self._forgot_at = now
-            self._speeds.forget_idle(self._hosts)
-            self._breakers.forget_idle(self._hosts, now)
+            self._states.forget_idle(self._hosts, now)
 
     @property
     def _too_many_unwritten(self) -> bool:
@@ -226,15 +221,10 @@ class LocalQueue:
         """Whether one more call may begin, to any host."""
         return self._calling < self.max_calls and not self._too_many_unwritten
 
-    def _calls_allowed(self, host: str, now: float) -> int:
-        return self._breakers.calls_allowed(host, self.max_calls_per_host, now)
-
     def _ahead(self, host: str, rows: _HostRows) -> int:
         """How many rows of the host may wait here while all its calls are under way."""
-        if host in self._breakers:
-            return 0
         left = max(0, MAX_WAITING_PER_CALL * self.max_calls - self._not_called)
-        return min(self._speeds.rows_ahead(host), rows.not_called + left)
+        return min(self._states.rows_ahead(host), rows.not_called + left)
 
     def _reserve(self, delivery: Delivery) -> None:
         self._hosts.setdefault(delivery.host, _HostRows()).reserved += 1

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from delivery.dispatch.circuit_breaker import FORGET_AFTER_SECONDS, BreakerChange, BreakerPolicy
+from delivery.dispatch.circuit_breaker import BreakerChange, BreakerPolicy
+from delivery.dispatch.host_state import FORGET_AFTER_SECONDS
 from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, Counts, LocalQueue, NotInPlace
 from delivery.request import Delivery
 from tests.support.builders import a_delivery

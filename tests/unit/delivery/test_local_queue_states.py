@@ -153,7 +153,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.counts() == Counts(0, 0, 0, 0)
         assert self.queue.free == self.queue.max_calls
         assert set(self.queue.room(self.now).exceptions) <= {
-            host for host in HOSTS if (breaker := self.queue.breaker_of(host)) and breaker.is_open
+            host for host in HOSTS if (breaker := self.queue.breaker_of(host)) and breaker.is_tripped
         }
 
 
