@@ -1,19 +1,16 @@
 """Tells the applications how their deliveries ended: publishes `delivery.completed.<topic>` and
-`delivery.failed.<topic>` of committed rows, and forgets a row's announcement when the broker has confirmed it. A crash
-in between publishes it twice, never not at all.
+`delivery.failed.<topic>` for the rows of `delivery_announcements`, and deletes a row when the broker has confirmed its
+event. The rows are locked meanwhile, so that no other replica publishes them. A crash before the commit publishes an
+event twice, never not at all.
 """
 
-import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import NamedTuple
 
 import orjson
 
 from delivery.metrics import Metrics
-from delivery.recorded import Recorded
 from delivery.states import DeliveryStatus
 from delivery.store_ended import Announcement, claim_announcements, settle_announcements
 from shared.backoff import Backoff
@@ -33,15 +30,9 @@ from shared.tracing import trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
 BATCH = 500
-# For what another process left behind.
+# For announcements that another process left in the table, and for those that were refused.
 POLL_SECONDS = 1.0
-LONGEST_PAUSE = timedelta(minutes=5)
-ENDED = frozenset({DeliveryStatus.COMPLETED, DeliveryStatus.FAILED})
-# What has not been published by then, or is too much, is left to the table.
-LONGEST_IN_MEMORY = 5.0
-MOST_IN_MEMORY = 5000
-# After the confirm, to delete the row: half of it for a connection.
-TIME_TO_FORGET = 5.0
+MAX_PAUSE = timedelta(minutes=5)
 
 
 def outcome_event(ended: Announcement, names: Names) -> Outgoing:
@@ -69,123 +60,55 @@ def outcome_event(ended: Announcement, names: Names) -> Outgoing:
 
 
 def pause_after(refusals: int) -> timedelta:
-    """1, 2, 4 … seconds, five minutes at most: an application whose queue is full keeps nobody else waiting."""
+    """1, 2, 4 … seconds, five minutes at most: an application whose queue is full keeps no other waiting."""
     doubled: int = 2 ** min(refusals, 20)
-    return min(LONGEST_PAUSE, timedelta(seconds=1) * doubled)
-
-
-def announcement_of(result: Recorded) -> Announcement:
-    """What the table would say of a delivery that has just ended."""
-    delivery = result.delivery
-    return Announcement(
-        delivery_id=delivery.id,
-        refusals=0,
-        job_id=delivery.job_id,
-        topic=delivery.topic,
-        sequence=delivery.sequence,
-        due_at=delivery.due_at,
-        idempotency_key=delivery.idempotency_key,
-        status=result.status,
-        attempts=result.retry_count + 1,
-        failure_reason=result.reason,
-        traceparent=delivery.traceparent,
-        trigger_id=delivery.trigger_id,
-    )
-
-
-class Promise(NamedTuple):
-    """That what is recorded now is announced from memory within so many seconds: for as long its row is left alone."""
-
-    made_at: float  # by time.monotonic(), and before Postgres begins to record
-    within: float
-
-
-class _Batch(NamedTuple):
-    ended: list[Announcement]
-    promised_at: float
+    return min(MAX_PAUSE, timedelta(seconds=1) * doubled)
 
 
 @dataclass(slots=True)
 class Announcer:
-    """Whoever records an end announces it, from memory. Its row is there for when that fails: it is due when the time
-    that was promised is over, and then anybody's.
-    """
-
     pool: Pool
     broker: Broker
     publisher: Publisher
     metrics: Metrics
     publish_timeout: float
-    _fresh: deque[_Batch] = field(default_factory=deque)
-    _bell: Bell = field(default_factory=Bell)
-    _look_again_at: float = 0.0
+    _wakeup: Bell = field(default_factory=Bell)
 
-    def promise(self) -> Promise:
-        """To whoever is about to record ends. With none to spare, their rows are due, and anybody's, at once."""
-        in_memory = sum(len(batch.ended) for batch in self._fresh)
-        longest = LONGEST_IN_MEMORY + self.publish_timeout + TIME_TO_FORGET
-        return Promise(time.monotonic(), longest if in_memory < MOST_IN_MEMORY else 0.0)
-
-    def announce(self, results: Sequence[Recorded], promise: Promise) -> None:
-        """Those of them that ended, soon."""
-        ended = [announcement_of(result) for result in results if result.status in ENDED]
-        if ended and promise.within:
-            self._fresh.append(_Batch(ended, promise.made_at))
-        self._bell.ring()
+    def wake(self) -> None:
+        """Deliveries have ended and are committed: announce them now, not at the next poll."""
+        self._wakeup.ring()
 
     async def run(self, stop: Stop) -> None:
-        """Until the stop comes, and once more after it: for what ended last."""
+        """Until the stop, and once more after it: for deliveries that ended last."""
         backoff = Backoff()
         stopping = False
         while not stopping:
             stopping = stop.requested
-            self._bell.silence()  # before looking: what rings from here on is looked at again
+            self._wakeup.silence()  # before looking: a wake-up from here on leads to another look
             if await self._announce_all():
                 backoff.reset()
-                await first_of(self._bell.wait(POLL_SECONDS), stop.wait())
+                await first_of(self._wakeup.wait(POLL_SECONDS), stop.wait())
             else:
                 await stop.sleep(backoff.next_pause())
 
     async def _announce_all(self) -> bool:
-        """False if something stands in the way. What is fresh and what the table has take turns: however much there is
-        of the one, the other does not wait for its end.
-        """
+        """Announce batch after batch until there is none left. False if the broker or the database is in the way."""
         try:
-            full = stuck = False
-            while not stuck and (self._fresh or full or time.monotonic() >= self._look_again_at):
+            full = True
+            while full:
                 beat()
-                if self._fresh:
-                    stuck = await self.announce_fresh_once()
-                if not stuck and (full or time.monotonic() >= self._look_again_at):
-                    full, stuck = await self.announce_once()
-                    self._look_again_at = time.monotonic() + POLL_SECONDS
+                full, stuck = await self.announce_once()
+                if stuck:
+                    return False
         except PASSING_TROUBLE as error:
             get_log().warning("announcing_waits", error=describe(error))
             return False
-        return not stuck
-
-    async def announce_fresh_once(self) -> bool:
-        """What was recorded here. Whether the broker gave no verdict on some of it: that is left to the table."""
-        if not self.broker.is_up:
-            return True
-        await self.publisher.mend()  # it may take long, and then some of it is somebody else's
-        ended: list[Announcement] = []
-        while self._fresh and len(ended) < BATCH:
-            batch = self._fresh.popleft()
-            if time.monotonic() - batch.promised_at < LONGEST_IN_MEMORY:
-                ended += batch.ended
-        if not ended:
-            return False
-        verdicts = await self._publish(ended)
-        reached(Point.DELIVERY_ANNOUNCED)
-        async with self.pool.acquire(timeout=TIME_TO_FORGET / 2) as connection:
-            await _settle(connection, ended, verdicts)
-        self._observe(ended, verdicts)
-        return Verdict.UNKNOWN in verdicts
+        return True
 
     async def announce_once(self) -> tuple[bool, bool]:
-        """What nobody has announced in time. Whether there may be more, and whether the broker gave no verdict on some
-        of it.
+        """Announce one batch. Returns whether there may be more, and whether the broker gave no verdict on some of it.
+
+        After the commit: what was confirmed is deleted, what was refused waits for its pause; the rest is as it was.
         """
         if not self.broker.is_up:
             return False, True

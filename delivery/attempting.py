@@ -1,4 +1,4 @@
-"""One attempt: prepare (no I/O), call, decide. What comes out is what is to be written about it."""
+"""One attempt: prepare (no I/O), call, decide. Its result says what is to be written about it."""
 
 import random
 import time
@@ -8,30 +8,30 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from delivery.dispatch.reservation import LeasedDelivery
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import prepare
-from delivery.line import Held
 from delivery.metrics import Metrics
 from delivery.model import Delivery
 from delivery.outcomes import (
-    Attempt,
     CallError,
     CallResult,
     RetryPolicy,
+    RetryState,
     Unanswered,
     decide,
     host_is_well,
     result_label,
 )
-from delivery.recorded import Recorded, recorded
 from delivery.signing import Secrets
+from delivery.updates import DeliveryUpdate, update_after_call
 from shared.logs import get_log
 from shared.tracing import trace_headers
 
 
-class Attempted(msgspec.Struct, frozen=True, gc=False):
-    record: Recorded
+class AttemptResult(msgspec.Struct, frozen=True, gc=False):
+    update: DeliveryUpdate
     seconds: float
     host_is_well: bool | None  # None: the attempt says nothing about it
 
@@ -46,11 +46,11 @@ class Attempter:
     lease_margin: float
     chance: Callable[[], float] = random.random
 
-    async def attempt(self, held: Held) -> Attempted | None:
-        """None if its lease is no longer ours to use."""
-        delivery, started = held.delivery, time.monotonic()
-        if started - held.since > self.lease_margin:
-            # The process stood still for so long that the lease may end during the call: somebody else's turn.
+    async def attempt(self, leased: LeasedDelivery) -> AttemptResult | None:
+        """None without a call if the lease may end before the call would."""
+        delivery, started = leased.delivery, time.monotonic()
+        if started - leased.leased_at > self.lease_margin:
+            # The process stood still for so long that the lease may end during the call: another replica calls.
             self.metrics.leases_lost.inc()
             get_log().warning(
                 "lease_lost",
@@ -60,15 +60,16 @@ class Attempter:
                 **trace_headers(delivery.traceparent),
             )
             return None
-        started_at = delivery.claimed_at + timedelta(seconds=started - held.since)
+        started_at = delivery.claimed_at + timedelta(seconds=started - leased.leased_at)
         result = await self._call(delivery, started_at)
         seconds = time.monotonic() - started
         took = timedelta(seconds=seconds)
-        attempt = Attempt(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
-        outcome = decide(result, attempt, self.retry_policy)
+        state = RetryState(delivery.retry_count, delivery.max_retries, started_at + took, self.chance())
+        outcome = decide(result, state, self.retry_policy)
         self.metrics.attempts.labels(result_label(result)).inc()
         self.metrics.seconds.observe(seconds)
-        return Attempted(recorded(delivery, result, outcome, started_at, took), seconds, host_is_well(result))
+        update = update_after_call(delivery, result, outcome, started_at, took)
+        return AttemptResult(update, seconds, host_is_well(result))
 
     async def _call(self, delivery: Delivery, now: datetime) -> CallResult:
         try:

@@ -123,16 +123,16 @@ def _read_plainly(message: Received) -> NewDelivery:
     if "\0" in due.id or "\0" in (due.trigger_id or "") or "\n" in due.topic or "\n" in due.idempotency_key:
         raise ValueError("a character that is not allowed")
     return NewDelivery(
-        due.id,
-        due.idempotency_key,
-        due.topic,
-        due.sequence,
-        _as_written_by_us(due.due_at),
-        _as_written_by_us(due.fired_at),
-        payload.decode(),
-        *_read_webhook(bytes(due.webhook)),
-        read_traceparent(message.headers),
-        due.trigger_id,
+        job_id=due.id,
+        idempotency_key=due.idempotency_key,
+        topic=due.topic,
+        sequence=due.sequence,
+        due_at=_as_written_by_us(due.due_at),
+        fired_at=_as_written_by_us(due.fired_at),
+        payload=payload.decode(),
+        **_read_webhook(bytes(due.webhook))._asdict(),
+        traceparent=read_traceparent(message.headers),
+        trigger_id=due.trigger_id,
     )
 
 

@@ -1,25 +1,18 @@
-"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, hand to the dispatcher
-what there is room for, park what could not be understood, and acknowledge all with one `multiple` ack. Nothing is
-acknowledged before its commit, and no call is waited for: a slow receiver never holds up the queue.
+"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, wake the dispatcher, park
+the messages that could not be understood, and acknowledge all with one `multiple` ack. Nothing is acknowledged before
+its commit, and the intake waits for no call: a slow receiver never holds up the queue.
 """
 
-import time
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import compress
-from operator import not_
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 
 import msgspec
 
-from delivery.dispatching import Dispatcher
 from delivery.due_events import NewDelivery, Unreadable, read_due
-from delivery.line import Held
 from delivery.metrics import Metrics
-from delivery.model import Delivery
-from delivery.store_new import insert_new, release_uncalled
+from delivery.store_new import insert_new
 from shared.batches import together_or_one_by_one
-from shared.database import ABOUT_THE_ROW, PASSING_TROUBLE, Connection, Pool
+from shared.database import Pool
 from shared.fault_points import Point, reached
 from shared.inbox import Inbox
 from shared.logs import get_log
@@ -29,9 +22,6 @@ from shared.received import Received
 from shared.tracing import read_traceparent, trace_headers
 
 ACQUIRE_TIMEOUT = 10.0
-FIRST_VERSION = 1
-# Those of a few batches; what is beyond waits until its lease is over.
-MOST_IN_DOUBT = 1000
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -56,10 +46,8 @@ class DueHandler:
     publisher: Publisher
     parking: str  # the exchange
     metrics: Metrics
-    dispatcher: Dispatcher
-    lease_margin: float
+    on_stored: Callable[[], None]  # wakes the dispatcher
     publish_timeout: float
-    _in_doubt: set[str] = field(default_factory=set)  # keys of leases that we asked for and were not told about
 
     async def store(self, messages: list[Received]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
@@ -102,45 +90,11 @@ class DueHandler:
         ]
 
     async def _insert(self, new: Sequence[NewDelivery]) -> Set[str]:
-        """The keys that were not there before. What there is room for is stored as ours, and its call begins."""
-        hosts = [delivery.host for delivery in new]
-        await self.dispatcher.make_room(hosts)
+        """Store the rows and wake the dispatcher. Returns the keys that were not stored before."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            since, granted = time.monotonic(), self.dispatcher.reserve(hosts)
-            ours: list[Held] = []
-            try:
-                inserted = await insert_new(connection, new, granted, self.lease_margin)
-                ready_at = time.monotonic()
-                ours = [
-                    Held(_as_claimed(delivery, row_id, inserted.at), since, ready_at)
-                    for delivery, is_ours in zip(new, granted, strict=True)
-                    if is_ours and (row_id := inserted.ids.get(delivery.idempotency_key)) is not None
-                ]
-            except ABOUT_THE_ROW:
-                raise  # nothing was stored
-            except PASSING_TROUBLE:
-                self._doubt(delivery.idempotency_key for delivery in compress(new, granted))
-                raise
-            finally:
-                self.dispatcher.accept(ours, compress(hosts, granted))
-            if not all(granted):
-                self.dispatcher.leave_behind(compress(hosts, map(not_, granted)))
-            if self._in_doubt:
-                await self._release(connection, {delivery.idempotency_key for delivery in new}, inserted.ids.keys())
-        return inserted.ids.keys()
-
-    def _doubt(self, keys: Iterable[str]) -> None:
-        """They may be stored all the same, each with a lease of ours; and nobody calls them, for nobody was told."""
-        if len(self._in_doubt) < MOST_IN_DOUBT:
-            self._in_doubt.update(keys)
-
-    async def _release(self, connection: Connection, stored: Set[str], new: Set[str]) -> None:
-        """Of those that are stored now, what was stored before, when we were not told: due at once."""
-        released = await release_uncalled(connection, self._in_doubt & stored - new)
-        self._in_doubt.difference_update(stored)
-        if released:
-            get_log().info("released_in_doubt", deliveries=len(released))
-            self.dispatcher.leave_behind(released)
+            inserted = await insert_new(connection, new)
+        self.on_stored()
+        return inserted
 
     def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
         for message, result in zip(messages, results, strict=True):
@@ -152,32 +106,6 @@ class DueHandler:
             else:
                 self.metrics.duplicates.inc()
                 get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
-
-
-def _as_claimed(new: NewDelivery, row_id: int, stored_at: datetime) -> Delivery:
-    """What a claim would give of a row that was stored with our lease."""
-    return Delivery(
-        row_id,
-        FIRST_VERSION,
-        new.job_id,
-        new.idempotency_key,
-        new.topic,
-        new.sequence,
-        new.due_at,
-        new.fired_at,
-        stored_at,
-        stored_at,
-        new.payload,
-        new.url,
-        new.host,
-        new.headers,
-        new.timeout_seconds,
-        new.max_retries,
-        0,
-        new.secret,
-        new.traceparent,
-        new.trigger_id,
-    )
 
 
 def _trace(message: Received) -> dict[str, str]:

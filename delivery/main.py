@@ -9,13 +9,12 @@ from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
-from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
-from delivery.breaker import BreakerPolicy
-from delivery.claiming import Claimer
-from delivery.dispatching import Dispatcher
-from delivery.hosts import Hosts
+from delivery.dispatch.circuit_breaker import BreakerPolicy
+from delivery.dispatch.claimer import Claimer
+from delivery.dispatch.dispatcher import Dispatcher
+from delivery.dispatch.local_queue import LocalQueue
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.proxy import Proxy, parse_proxy
@@ -30,7 +29,6 @@ from delivery.signing import Secrets
 from delivery.store import PLANNER, count_open
 from delivery.store_ended import delete_finished
 from shared.batches import Intake, consume_until_stopped
-from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.health import readiness_checks, serve_health
@@ -80,24 +78,20 @@ async def deliver(
             metrics=metrics,
             lease_margin=settings.lease_margin_seconds,
         )
-        hosts = _hosts(settings)
-        admission = Admission(hosts)
+        queue = _local_queue(settings)
         dispatcher = Dispatcher(
-            claimer=Claimer(pool, hosts, admission, settings.lease_margin_seconds),
+            claimer=Claimer(pool, queue, settings.lease_margin_seconds),
             attempter=attempter,
             recorder=Recorder(pool, metrics, announcer),
-            hosts=hosts,
-            admission=admission,
+            queue=queue,
             metrics=metrics,
-            bell=Bell(),
         )
         handler = DueHandler(
             pool=pool,
             publisher=parking,
             parking=names.parking,
             metrics=metrics,
-            dispatcher=dispatcher,
-            lease_margin=settings.lease_margin_seconds,
+            on_stored=dispatcher.rows_stored,
             publish_timeout=settings.publish_timeout_seconds,
         )
         intake = Intake(inbound, names.deliveries, settings.batch_size, settings.batch_wait_seconds)
@@ -133,11 +127,11 @@ def _proxy(settings: DeliverySettings) -> Proxy | None:
     return parse_proxy(settings.webhook_proxy.get_secret_value())
 
 
-def _hosts(settings: DeliverySettings) -> Hosts:
+def _local_queue(settings: DeliverySettings) -> LocalQueue:
     policy = BreakerPolicy(
         settings.breaker_failures, settings.breaker_first_pause_seconds, settings.breaker_longest_pause_seconds
     )
-    return Hosts(settings.max_in_flight, settings.max_in_flight_per_host, policy)
+    return LocalQueue(settings.max_in_flight, settings.max_in_flight_per_host, policy)
 
 
 def _retry_policy(settings: DeliverySettings) -> RetryPolicy:

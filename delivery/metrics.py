@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from delivery.hosts import BreakerChange
+from delivery.dispatch.circuit_breaker import BreakerChange
 from delivery.outcomes import CallError
 from shared.lateness import Stage, lateness_by_stage
 from shared.outgoing import Verdict

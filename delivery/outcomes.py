@@ -86,7 +86,7 @@ class RetryPolicy:
     retry_after_cap: timedelta = timedelta(hours=6)
 
 
-class Attempt(msgspec.Struct, frozen=True, gc=False):
+class RetryState(msgspec.Struct, frozen=True, gc=False):
     """Where a delivery stands: how many retries it has behind it, and how many it may have."""
 
     retry_count: int
@@ -95,40 +95,38 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     chance: float  # 0 to 1, for the jitter
 
 
-def decide(result: CallResult, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+def decide(result: CallResult, state: RetryState, policy: RetryPolicy) -> Outcome:
     match result:
         case Answered():
-            return _after_answer(result, attempt, policy)
+            return _after_answer(result, state, policy)
         case Unanswered(error=error):
-            return _after_error(error, attempt, policy)
+            return _after_error(error, state, policy)
         case _:
             assert_never(result)
 
 
-def _after_answer(answer: Answered, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+def _after_answer(answer: Answered, state: RetryState, policy: RetryPolicy) -> Outcome:
     status = answer.status
     if 200 <= status < 300:
         return Delivered()
     if status in RETRIED_STATUSES or status >= 500:
-        asked_for = requested_pause(answer.retry_after, attempt.now)
-        return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), attempt, policy)
+        asked_for = requested_pause(answer.retry_after, state.now)
+        return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), state, policy)
     return GiveUp("http_410_gone" if status == 410 else f"http_{status}")
 
 
-def _after_error(error: CallError, attempt: Attempt, policy: RetryPolicy) -> Outcome:
+def _after_error(error: CallError, state: RetryState, policy: RetryPolicy) -> Outcome:
     if error in HOPELESS:
         return GiveUp(error)
     if error is CallError.TOO_MANY_LOOKUPS:
-        return Postpone(
-            LOOKUP_PAUSE * (1 + attempt.chance), error
-        )  # those that came together do not come back together
-    return _again(error, SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), attempt, policy)
+        return Postpone(LOOKUP_PAUSE * (1 + state.chance), error)  # those that came together do not come back together
+    return _again(error, SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), state, policy)
 
 
-def _again(reason: str, at_least: timedelta, attempt: Attempt, policy: RetryPolicy) -> Outcome:
-    if attempt.retry_count >= attempt.max_retries:
+def _again(reason: str, at_least: timedelta, state: RetryState, policy: RetryPolicy) -> Outcome:
+    if state.retry_count >= state.max_retries:
         return GiveUp(reason)
-    return Retry(max(at_least, full_jitter(attempt.retry_count, attempt.chance, policy)), reason)
+    return Retry(max(at_least, full_jitter(state.retry_count, state.chance, policy)), reason)
 
 
 def full_jitter(retry_count: int, chance: float, policy: RetryPolicy) -> timedelta:

@@ -1,6 +1,6 @@
-"""Writes down how attempts ended, many at a time: whatever has piled up while the last batch was being written is the
-next one. A result that cannot be written is kept and tried again; its place stays taken, so nothing piles up behind a
-database that is down.
+"""Writes down how attempts ended, many at a time: the updates that came while one batch was being written are the next
+batch. An update that cannot be written is kept and tried again. Until it is written the local queue counts it as
+unwritten, and too many of those stop new calls: nothing piles up behind a database that is down.
 """
 
 import asyncio
@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from delivery.announcing import Announcer, Promise
+from delivery.announcing import Announcer
 from delivery.lateness import log_if_late
 from delivery.metrics import Metrics
-from delivery.recorded import Recorded
 from delivery.states import DeliveryStatus
 from delivery.store import record
+from delivery.updates import DeliveryUpdate
 from shared.backoff import Backoff
 from shared.batches import together_or_one_by_one
 from shared.database import PASSING_TROUBLE, Pool, describe
@@ -32,11 +32,11 @@ class Recorder:
     pool: Pool
     metrics: Metrics
     announcer: Announcer
-    _waiting: list[Recorded] = field(default_factory=list)
+    _waiting: list[DeliveryUpdate] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
 
-    def submit(self, result: Recorded) -> None:
+    def submit(self, result: DeliveryUpdate) -> None:
         self._waiting.append(result)
         self._arrived.set()
 
@@ -45,7 +45,7 @@ class Recorder:
         self._closing = True
         self._arrived.set()
 
-    async def run(self, on_written: Callable[[Sequence[Recorded]], None]) -> None:
+    async def run(self, on_written: Callable[[Sequence[DeliveryUpdate]], None]) -> None:
         """Tells of each batch that is written, or known to be void."""
         backoff = Backoff()
         while True:
@@ -68,16 +68,15 @@ class Recorder:
                 continue
             on_written(batch)
 
-    async def _write(self, results: Sequence[Recorded]) -> None:
-        promise = self.announcer.promise()
+    async def _write(self, results: Sequence[DeliveryUpdate]) -> None:
         written = await together_or_one_by_one(
             results,
-            lambda some: self._write_together(some, promise),
+            self._write_together,
             _refused,
             self.metrics.split_batches.inc,
         )
         reached(Point.DELIVERY_RECORDED)
-        self.announcer.announce([result for result, kept in zip(results, written, strict=True) if kept], promise)
+        self.announcer.wake()
         in_detail = get_log().is_enabled_for(logging.DEBUG)
         for result, kept in zip(results, written, strict=True):
             try:
@@ -85,12 +84,12 @@ class Recorder:
             except Exception as error:  # noqa: BLE001 - it is written; what is said about it must not undo that
                 get_log().error("observing_failed", error_type=type(error).__name__)
 
-    async def _write_together(self, results: Sequence[Recorded], promise: Promise) -> list[bool]:
+    async def _write_together(self, results: Sequence[DeliveryUpdate]) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            held = await record(connection, results, promise.within)
+            held = await record(connection, results)
         return [(result.delivery.id, result.delivery.version) in held for result in results]
 
-    def _observe(self, result: Recorded, *, kept: bool, in_detail: bool) -> None:
+    def _observe(self, result: DeliveryUpdate, *, kept: bool, in_detail: bool) -> None:
         """Of most there is nothing to say, and making a log ready to say it would take longer than all the rest."""
         delivery, attempt = result.delivery, result.attempt
         if not kept:
@@ -121,7 +120,7 @@ class Recorder:
                 _log_about(result).info("delivery_retry", reason=result.reason, retry_in_seconds=round(pause, 1))
 
 
-def _log_about(result: Recorded) -> Log:
+def _log_about(result: DeliveryUpdate) -> Log:
     delivery, attempt = result.delivery, result.attempt
     log = get_log().bind(
         idempotency_key=delivery.idempotency_key,
@@ -137,7 +136,7 @@ def _log_about(result: Recorded) -> Log:
     )
 
 
-def _refused(result: Recorded, error: str) -> bool:
+def _refused(result: DeliveryUpdate, error: str) -> bool:
     # A bug, not a lost lease; but to the row it is the same: its lease ends, and it is tried again.
     get_log().error("record_refused", idempotency_key=result.delivery.idempotency_key, error=error)
     return False

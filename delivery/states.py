@@ -12,7 +12,7 @@ class DeliveryStatus(StrEnum):
     FAILED = "FAILED"
 
 
-# Whoever stores it and has room for it has claimed it thereby.
+# New rows are PENDING. The schema also takes PROCESSING: earlier versions stored rows together with their first lease.
 DELIVERY_BEGINNINGS = frozenset({DeliveryStatus.PENDING, DeliveryStatus.PROCESSING})
 
 DELIVERY_MOVES: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {

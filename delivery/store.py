@@ -3,28 +3,22 @@
 `coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 import asyncpg
 
+from delivery.dispatch.reservation import Room
 from delivery.model import Delivery
-from delivery.recorded import Recorded
+from delivery.updates import DeliveryUpdate
 from shared.database import Connection
 
 # A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
 # statement was first planned: always by the indexes that were made for it.
 PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 
-# What a claim gives, in the order of Delivery's own fields.
-_CLAIMED = ", ".join(
-    {"id": "deliveries.id", "claimed_at": "coalesce($1::timestamptz, now()) as claimed_at"}.get(name, name)
-    for name in Delivery.__struct_fields__
-)
-
-_AND_LEASE = f"""
+_AND_LEASE = """
 update deliveries
    set status = 'PROCESSING',
        version = version + 1,
@@ -32,7 +26,9 @@ update deliveries
        updated_at = now()
   from due
  where deliveries.id = due.id and status in ('PENDING', 'PROCESSING')
-returning {_CLAIMED}"""  # noqa: S608 - put together from constants
+returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_at, fired_at, created_at,
+          coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
+          retry_count, secret, traceparent, trigger_id"""
 
 # The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
 # has no room fills them all, CLAIM_ROUND finds the others behind it.
@@ -90,20 +86,11 @@ with recursive hosts(host) as (
 """  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How much may be claimed: in all, for each host, and for those hosts that are an exception."""
-
-    total: int
-    per_host: int
-    exceptions: Mapping[str, int]
-
-
 async def claim_oldest(
     connection: Connection, room: Room, lease_margin: float, look_at: int, now: datetime | None = None
 ) -> tuple[list[Delivery], int]:
-    """New, retryable and abandoned rows alike, and how many that are due were looked at: `look_at` at most. What is
-    returned is ours until its lease ends: the call's own timeout and the margin from now.
+    """After the commit: the rows that are returned, new, retryable and abandoned alike, are leased to this process for
+    the call's own timeout and the margin from now. Also returns how many due rows were looked at, `look_at` at most.
     """
     rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), look_at)
     return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"]
@@ -123,33 +110,9 @@ def _bounds(room: Room, lease_margin: float, now: datetime | None) -> tuple[obje
 
 
 def _delivery(row: asyncpg.Record) -> Delivery:
-    return Delivery(*islice(row, _FIELDS))
-
-
-_FIELDS = len(Delivery.__struct_fields__)
-
-# Of the oldest few again: what the claim has just taken is no longer among them. And of hosts that may have some behind
-# those.
-LEFT_BEHIND = """
-select distinct host from (
-    select host from deliveries
-     where finished_at is null and next_attempt_at <= coalesce($1::timestamptz, now())
-     order by next_attempt_at limit $2) as oldest
-union
-select known.host from unnest($3::text[]) as known(host)
- where exists (select from deliveries d
-                where d.status in ('PENDING', 'PROCESSING') and d.host = known.host
-                  and d.next_attempt_at <= coalesce($1::timestamptz, now()))
-"""
-
-
-async def hosts_left_behind(
-    connection: Connection, look_at: int, known: Iterable[str], now: datetime | None = None
-) -> list[str]:
-    """Whose rows are due and were not claimed, in the transaction of a claim: hosts of the oldest rows, and known ones
-    that have any.
-    """
-    return [row["host"] for row in await connection.fetch(LEFT_BEHIND, now, look_at, list(known))]
+    columns = dict(row)
+    columns.pop("looked_at", None)
+    return Delivery(**columns)
 
 
 NEXT_DUE = """
@@ -189,16 +152,15 @@ with outcome as (
            status_code, error, answer
       from recorded where started_at is not null
 ), announcement as (
-    insert into delivery_announcements (delivery_id, announce_at)
-    select id, now() + make_interval(secs => $12) from recorded where status in ('COMPLETED', 'FAILED')
+    insert into delivery_announcements (delivery_id) select id from recorded where status in ('COMPLETED', 'FAILED')
 )
 select array_agg(id) as ids, array_agg(version) as versions from recorded
 """
 
 
-async def record(connection: Connection, results: Sequence[Recorded], announced_within: float) -> set[tuple[int, int]]:
-    """After the commit: attempts, new states and announcements of all whose lease was still held. Returns which.
-    Whoever records is to announce them, too; what is not announced after so many seconds is anybody's.
+async def record(connection: Connection, updates: Sequence[DeliveryUpdate]) -> set[tuple[int, int]]:
+    """After the commit: attempts and new states of all deliveries whose lease was still held, and a row to announce for
+    each that ended. Returns the ids and versions of those deliveries.
     """
     rows = [
         (
@@ -214,10 +176,10 @@ async def record(connection: Connection, results: Sequence[Recorded], announced_
             r.attempt.error if r.attempt else None,
             r.attempt.answer if r.attempt else None,
         )
-        for r in results
+        for r in updates
     ]
     columns = (list(column) for column in zip(*rows, strict=True))
-    held = await connection.fetchrow(RECORD, *columns, announced_within)
+    held = await connection.fetchrow(RECORD, *columns)
     return set(zip(held["ids"], held["versions"], strict=True)) if held and held["ids"] else set()
 
 

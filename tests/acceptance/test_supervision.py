@@ -30,7 +30,7 @@ LOOPS = [
     ("producer", "producer.reporting:Sampler.sample_once", "sampler"),
     ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
-    ("delivery", "delivery.claiming:Claimer.claim_once", "dispatcher"),
+    ("delivery", "delivery.dispatch.claimer:Claimer.claim_once", "dispatcher"),
     ("delivery", "delivery.recording:Recorder._write", "recorder"),
     ("delivery", "delivery.announcing:Announcer.announce_once", "announcer"),
 ]

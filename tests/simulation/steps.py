@@ -4,7 +4,6 @@ the real decisions. Only the broker and the receiver are played.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,20 +13,17 @@ from prometheus_client import CollectorRegistry
 
 from consumer.handling import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
-from delivery.admission import Admission
 from delivery.announcing import Announcer
 from delivery.attempting import Attempter
-from delivery.breaker import BreakerPolicy
-from delivery.claiming import Claimer
-from delivery.dispatching import Dispatcher
-from delivery.hosts import Hosts
+from delivery.dispatch.circuit_breaker import BreakerPolicy
+from delivery.dispatch.claimer import Claimer
+from delivery.dispatch.dispatcher import Dispatcher
+from delivery.dispatch.local_queue import LocalQueue
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import Request
 from delivery.intake import DueHandler
-from delivery.line import Held
 from delivery.metrics import Metrics as DeliveryMetrics
-from delivery.model import Delivery
 from delivery.outcomes import Answered, CallError, CallResult, RetryPolicy, Unanswered
 from delivery.recording import Recorder
 from delivery.signing import Secrets
@@ -36,7 +32,6 @@ from producer.metrics import Metrics as ProducerMetrics
 from producer.precedence import Precedence
 from producer.store import Lane
 from shared import batches
-from shared.bell import Bell
 from shared.broker import Broker
 from shared.database import PASSING_TROUBLE, Pool
 from shared.inbox import Inbox
@@ -92,19 +87,15 @@ class Steps:
         await self._handle(worker, handler, batch)
 
     async def take_in(self, worker: Worker, batch: list[Received]) -> None:
-        announcer = self._announcer(worker)
-        dispatcher = self._dispatcher(worker, announcer)
         handler = DueHandler(
             pool=_pool(worker),
             publisher=self._publisher(worker),
             parking=self.broker.names.parking,
             metrics=self.delivery_metrics,
-            dispatcher=dispatcher,
-            lease_margin=LEASE_MARGIN,
+            on_stored=lambda: None,
             publish_timeout=TIMEOUT,
         )
         await self._handle(worker, handler, batch)
-        await _deliver(dispatcher, dispatcher.stored, announcer)
 
     async def _handle(self, worker: Worker, handler: Any, batch: list[Received]) -> None:
         if batch:
@@ -128,17 +119,15 @@ class Steps:
             self.ledger.in_doubt(worker)
 
     async def dispatch(self, worker: Worker) -> None:
-        announcer = self._announcer(worker)
-        dispatcher = self._dispatcher(worker, announcer)
+        dispatcher = self._dispatcher(worker)
         try:
-            claimed = await dispatcher.claimer.claim_once()
+            claim = await dispatcher.claimer.claim_once()
         except PASSING_TROUBLE:
             return
-        self.ledger.claimed(worker, claimed, LEASE_MARGIN)
-        now = time.monotonic()
-        await _deliver(dispatcher, [Held(delivery, now, now) for delivery in claimed], announcer)
+        self.ledger.claimed(worker, claim.rows, LEASE_MARGIN)
+        await _deliver(dispatcher)
 
-    def _dispatcher(self, worker: Worker, announcer: Announcer) -> "SimDispatcher":
+    def _dispatcher(self, worker: Worker) -> Dispatcher:
         attempter = Attempter(
             caller=cast("Caller", SimCaller(worker, self.ledger)),
             secrets=Secrets.load(None, None),
@@ -148,20 +137,14 @@ class Steps:
             lease_margin=LEASE_MARGIN,
             chance=lambda: 0.5,
         )
-        hosts = Hosts(3, 3, BreakerPolicy(failures=1_000_000))
-        admission = Admission(hosts)
-        dispatcher = SimDispatcher(
-            claimer=Claimer(_pool(worker), hosts, admission, LEASE_MARGIN),
+        queue = LocalQueue(3, 3, BreakerPolicy(failures=1_000_000))
+        return Dispatcher(
+            claimer=Claimer(_pool(worker), queue, LEASE_MARGIN),
             attempter=attempter,
-            recorder=Recorder(_pool(worker), self.delivery_metrics, announcer),
-            hosts=hosts,
-            admission=admission,
+            recorder=Recorder(_pool(worker), self.delivery_metrics, self._announcer(worker)),
+            queue=queue,
             metrics=self.delivery_metrics,
-            bell=Bell(),
         )
-        dispatcher.stored = []
-        dispatcher.on_stored = lambda stored: self.ledger.claimed(worker, stored, LEASE_MARGIN)
-        return dispatcher
 
     async def announce(self, worker: Worker) -> None:
         with suppress(*PASSING_TROUBLE):
@@ -175,27 +158,13 @@ class Steps:
         return cast("Publisher", SimPublisher(self.broker, worker))
 
 
-class SimDispatcher(Dispatcher):
-    """Keeps what was stored as its own for whoever drives the worker."""
-
-    on_stored: Callable[[list[Delivery]], None]
-    stored: list[Held]
-
-    def accept(self, ours: Sequence[Held], reserved: Iterable[str]) -> None:
-        Dispatcher.accept(self, ours, reserved)
-        self.stored += ours
-        self.on_stored([held.delivery for held in ours])
-
-
-async def _deliver(dispatcher: Dispatcher, ours: Sequence[Held], announcer: Announcer) -> None:
-    """One after the other, so that whoever drives the worker can follow."""
+async def _deliver(dispatcher: Dispatcher) -> None:
+    """The claimed rows one after the other, so that the worker can be stopped between any two steps."""
     dispatcher.recorder.close()  # so that it returns when all is written
-    for held in ours:
-        dispatcher.hosts.start(held.delivery.host)
-        await dispatcher.deliver(held)
-        await dispatcher.recorder.run(lambda _: None)
-    with suppress(*PASSING_TROUBLE):
-        await announcer.announce_fresh_once()
+    queue = dispatcher.queue
+    for leased in queue.start_all(time.monotonic()):
+        await dispatcher.deliver(leased)
+        await dispatcher.recorder.run(lambda updates: queue.note_written(len(updates)))
 
 
 def _pool(worker: Worker) -> Pool:

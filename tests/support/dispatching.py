@@ -1,4 +1,4 @@
-"""Parts of the delivery service by themselves: to claim and to store with, while nobody calls and nobody records."""
+"""Parts of the delivery service by themselves: to claim and to store with, without calls and without records."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,25 +6,28 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from delivery.admission import Admission
-from delivery.claiming import Claimer
-from delivery.dispatching import Dispatcher
-from delivery.hosts import Hosts
+from delivery.dispatch.circuit_breaker import BreakerPolicy
+from delivery.dispatch.claimer import Claimer
+from delivery.dispatch.dispatcher import Dispatcher
+from delivery.dispatch.local_queue import LocalQueue
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.store import PLANNER
-from shared.bell import Bell
-from shared.database import open_pool
+from shared.database import Pool, open_pool
 from tests.support.stores import Site
 
 NOBODY: Any = None
 LEASE_MARGIN = 30.0
 
 
+def a_queue(max_calls: int = 10, max_calls_per_host: int = 10, failures: int = 10) -> LocalQueue:
+    return LocalQueue(max_calls, max_calls_per_host, BreakerPolicy(failures=failures))
+
+
 @asynccontextmanager
-async def a_claimer(site: Site, hosts: Hosts, connections: int = 1) -> AsyncIterator[Claimer]:
+async def a_claimer(site: Site, queue: LocalQueue, connections: int = 1) -> AsyncIterator[Claimer]:
     async with open_pool(site.database_url, "claiming", connections, **PLANNER) as pool:
-        yield Claimer(pool, hosts, Admission(hosts), LEASE_MARGIN)
+        yield Claimer(pool, queue, LEASE_MARGIN)
 
 
 def a_dispatcher(claimer: Claimer, attempter: Any = NOBODY, recorder: Any = NOBODY) -> Dispatcher:
@@ -32,20 +35,27 @@ def a_dispatcher(claimer: Claimer, attempter: Any = NOBODY, recorder: Any = NOBO
         claimer=claimer,
         attempter=attempter,
         recorder=recorder,
-        hosts=claimer.hosts,
-        admission=claimer.admission,
+        queue=claimer.queue,
         metrics=Metrics(CollectorRegistry()),
-        bell=Bell(),
     )
 
 
-def a_handler(dispatcher: Dispatcher) -> DueHandler:
+def a_handler(pool: Pool) -> DueHandler:
     return DueHandler(
-        pool=dispatcher.claimer.pool,
+        pool=pool,
         publisher=NOBODY,
         parking="",
-        metrics=dispatcher.metrics,
-        dispatcher=dispatcher,
-        lease_margin=LEASE_MARGIN,
+        metrics=Metrics(CollectorRegistry()),
+        on_stored=lambda: None,
         publish_timeout=1.0,
     )
+
+
+def call_all(queue: LocalQueue, seconds: float = 0.005) -> list[str]:
+    """Calls to the hosts of all rows that may be called, which end well at once and are written. Returns the hosts."""
+    hosts = [leased.delivery.host for leased in queue.start_all(0.0)]
+    for host in hosts:
+        queue.end_call(host)
+        queue.report(host, well=True, seconds=seconds, now=0.0)
+        queue.note_written(1)
+    return hosts

@@ -9,21 +9,20 @@ from typing import Any
 import asyncpg
 import pytest
 
+from delivery.dispatch.reservation import Room
 from delivery.model import Delivery
 from delivery.outcomes import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
-from delivery.recorded import given_back, recorded
 from delivery.store import (
     CLAIM_OLDEST,
     CLAIM_ROUND,
-    LEFT_BEHIND,
     PLANNER,
-    Room,
     claim_oldest,
     claim_round,
     record,
     seconds_until_next,
 )
 from delivery.store_ended import delete_finished
+from delivery.updates import given_back, update_after_call
 from tests.support.deliveries import insert_rows
 from tests.support.stores import Site
 
@@ -142,7 +141,6 @@ async def test_a_claim_costs_the_same_whatever_one_host_has_waiting(database: An
         return {
             "oldest": await buffers(database, CLAIM_OLDEST, *bounds, 100),
             "round": await buffers(database, CLAIM_ROUND, *bounds, ""),
-            "left behind": await buffers(database, LEFT_BEHIND, None, 100, ["dead:80", "h1:80", "unknown:80"]),
         }
 
     async def refill() -> None:
@@ -167,11 +165,10 @@ async def test_an_outcome_is_recorded_with_its_attempt_and_its_announcement(data
     written = await record(
         database,
         [
-            recorded(done, Answered(200, None, b"ok"), Delivered(), now, took),
-            recorded(again, Answered(503), Retry(timedelta(seconds=60), "http_503"), now, took),
-            recorded(over, Answered(404), GiveUp("http_404"), now, took),
+            update_after_call(done, Answered(200, None, b"ok"), Delivered(), now, took),
+            update_after_call(again, Answered(503), Retry(timedelta(seconds=60), "http_503"), now, took),
+            update_after_call(over, Answered(404), GiveUp("http_404"), now, took),
         ],
-        announced_within=0,
     )
     assert written == {(d.id, d.version) for d in (done, again, over)}
     rows = await database.fetch("select status, retry_count, failure_reason, version from deliveries order by id")
@@ -194,8 +191,8 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
     async with database.transaction():
         later = mine.claimed_at + timedelta(minutes=5)
         [[theirs], _] = await claim_oldest(database, Room(1, 1, NOBODY), MARGIN, 10, now=later)
-    ended = recorded(mine, Answered(200), Delivered(), mine.claimed_at, timedelta(0))
-    assert await record(database, [ended, given_back(mine)], 0) == set()
+    ended = update_after_call(mine, Answered(200), Delivered(), mine.claimed_at, timedelta(0))
+    assert await record(database, [ended, given_back(mine)]) == set()
     row = await database.fetchrow("select status, version from deliveries")
     assert tuple(row) == ("PROCESSING", theirs.version)
     for table in ("delivery_attempts", "delivery_announcements"):
@@ -205,7 +202,7 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
 async def test_a_delivery_that_is_given_back_is_due_at_once_and_spends_no_attempt(database: Any) -> None:
     await insert_rows(database, "a:80", 1)
     [first] = await claim(database)
-    await record(database, [given_back(first)], 0)
+    await record(database, [given_back(first)])
     [second] = await claim(database)
     assert (second.retry_count, second.version) == (0, first.version + 2)
     assert await database.fetchval("select count(*) from delivery_attempts") == 0
@@ -215,8 +212,8 @@ async def test_a_delivery_that_is_postponed_is_due_later_and_spends_no_attempt(d
     await insert_rows(database, "a:80", 1)
     [mine] = await claim(database)
     result, pause = Unanswered(CallError.TOO_MANY_LOOKUPS), timedelta(seconds=7)
-    postponed = recorded(mine, result, Postpone(pause, "too_many_lookups"), mine.claimed_at, timedelta(0))
-    assert await record(database, [postponed], 0) == {(mine.id, mine.version)}
+    postponed = update_after_call(mine, result, Postpone(pause, "too_many_lookups"), mine.claimed_at, timedelta(0))
+    assert await record(database, [postponed]) == {(mine.id, mine.version)}
     row = await database.fetchrow("select retry_count, next_attempt_at - clock_timestamp() as wait from deliveries")
     assert row["retry_count"] == 0
     assert timedelta(0) < row["wait"] <= pause
@@ -228,8 +225,8 @@ async def test_retention_deletes_what_ended_long_ago_and_was_announced(database:
         await insert_rows(database, f"h{number}:80", 1)
     claimed = sorted(await claim(database), key=lambda delivery: delivery.host)
     now = datetime.now(UTC)
-    ended = [recorded(delivery, Answered(200), Delivered(), now, timedelta(0)) for delivery in claimed[:3]]
-    await record(database, ended, 0)
+    ended = [update_after_call(delivery, Answered(200), Delivered(), now, timedelta(0)) for delivery in claimed[:3]]
+    await record(database, ended)
     await database.execute("delete from delivery_announcements where delivery_id <> $1", claimed[0].id)
     assert await delete_finished(database, timedelta(days=30), 10) == 0
     assert await delete_finished(database, timedelta(0), 1) == 1, "a few at a time"

@@ -9,13 +9,12 @@ import pytest
 import structlog
 from aiohttp import web
 
-from delivery.breaker import BreakerPolicy
-from delivery.claiming import LOOK_AT
-from delivery.hosts import Hosts
+from delivery.dispatch.claimer import LOOK_AT_ROWS
 from shared.database import PASSING_TROUBLE
 from tests.support.application import Application, an_application
+from tests.support.builders import a_delivery
 from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
-from tests.support.dispatching import a_claimer
+from tests.support.dispatching import a_claimer, a_queue
 from tests.support.due import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, Gate, Receiver, a_receiver, answering
@@ -30,18 +29,21 @@ async def receivers(number: int) -> AsyncIterator[list[Receiver]]:
 
 
 async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(site: Site, database: Any) -> None:
-    await insert_rows(database, "full:80", LOOK_AT + 100, due_in=-100)
+    await insert_rows(database, "full:80", LOOK_AT_ROWS + 100, due_in=-100)
     await insert_rows(database, "a:80", 2)
     await insert_rows(database, "z:80", 2)
-    hosts = Hosts(max_in_flight=5, max_per_host=2, policy=BreakerPolicy())
-    for _ in range(2):
-        hosts.take("full:80")
-    async with a_claimer(site, hosts) as claimer:
+    queue = a_queue(max_calls=5, max_calls_per_host=2)
+    with queue.reservation(0.0) as reservation:
+        reservation.add([a_delivery(host="full:80")] * 2)
+        reservation.commit(0.0)
+    queue.start_all(0.0)
+    async with a_claimer(site, queue) as claimer:
         first = await claimer.claim_once()
-        assert [delivery.host for delivery in first] == ["a:80", "a:80", "z:80"]
-        assert await claimer.claim_once() == [], "there is no slot left"
-        hosts.let_go("a:80")
-        assert [delivery.host for delivery in await claimer.claim_once()] == ["z:80"]
+        assert [delivery.host for delivery in first.rows] == ["a:80", "a:80", "z:80"]
+        assert await claimer.claim_once() == ([], True), "there is no room left"
+        assert queue.start_next("a:80", 0.0)
+        queue.end_call("a:80")
+        assert [delivery.host for delivery in (await claimer.claim_once()).rows] == ["z:80"]
 
 
 async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> None:
@@ -51,13 +53,13 @@ async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> N
            create trigger stumble before update on deliveries
                for each row when (new.host = 'stumbles:80') execute function stumble()"""
     )
-    await insert_rows(database, "long:80", LOOK_AT + 100, due_in=-100)
+    await insert_rows(database, "long:80", LOOK_AT_ROWS + 100, due_in=-100)
     await insert_rows(database, "stumbles:80", 1)
-    hosts = Hosts(max_in_flight=10, max_per_host=2, policy=BreakerPolicy())
-    async with a_claimer(site, hosts) as claimer:
+    queue = a_queue(max_calls_per_host=2)
+    async with a_claimer(site, queue) as claimer:
         with pytest.raises(PASSING_TROUBLE):
             await claimer.claim_once()
-    assert (hosts.free, hosts.room_of("long:80", 0.0)) == (10, 2)
+    assert (queue.free, queue.room_of("long:80", 0.0)) == (10, 2)
     assert await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'") == 0
 
 
@@ -76,7 +78,7 @@ async def test_a_long_queue_of_one_host_flows_without_waiting_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that are freed while a claim is under way must be seen, though the claim could not count on them."""
-    monkeypatch.setattr("delivery.dispatching.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("delivery.dispatch.dispatcher.POLL_SECONDS", 3600.0)
     async with a_receiver() as receiver, running_delivery(site, max_in_flight_per_host=4):
         await publish_due(app, *(a_due(f"job-{number}", receiver.url) for number in range(300)))
         await all_end(database, 300)

@@ -8,21 +8,18 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from delivery.breaker import BreakerPolicy
-from delivery.claiming import LOOK_AT
-from delivery.dispatching import LONGEST_WAIT
-from delivery.hosts import Hosts
-from delivery.line import Held
-from delivery.recorded import Recorded
+from delivery.dispatch.claimer import LOOK_AT_ROWS
+from delivery.dispatch.local_queue import MAX_WAIT_SECONDS
+from delivery.dispatch.reservation import LeasedDelivery
+from delivery.updates import DeliveryUpdate
 from tests.support.builders import a_delivery
 from tests.support.deliveries import ends, insert_rows
-from tests.support.dispatching import a_claimer, a_dispatcher
+from tests.support.dispatching import a_claimer, a_dispatcher, a_queue, call_all
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
 from tests.support.stores import Site
 
-QUICK = 0.005
 INSERT = """
 insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
                         timeout_seconds, max_retries, next_attempt_at)
@@ -41,28 +38,21 @@ async def test_a_new_host_does_not_wait_for_the_backlog_of_quick_ones(site: Site
     quick = [f"quick-{number}:80" for number in range(5)]
     for host in quick:
         await insert_rows(database, host, 3000, due_in=-100)
-    hosts = Hosts(max_in_flight=256, max_per_host=16, policy=BreakerPolicy())
-    waiting = dict.fromkeys([*quick, "z-new:80"], 0)
+    queue = a_queue(max_calls=256, max_calls_per_host=16)
+    called: set[str] = set()
 
     async def claim_and_work_off() -> None:
-        for delivery in await claimer.claim_once():
-            waiting[delivery.host] += 1
-        for host in quick:
-            for _ in range(min(16, waiting[host])):
-                waiting[host] -= 1
-                hosts.start(host)
-                hosts.hang_up(host)
-                hosts.report(host, well=True, seconds=QUICK, now=0.0)
-                hosts.write_off()
+        await claimer.claim_once()
+        called.update(call_all(queue))
 
-    async with a_claimer(site, hosts) as claimer:
+    async with a_claimer(site, queue) as claimer:
         for _ in range(20):
             await claim_and_work_off()
-        assert sum(waiting.values()) > 256, "the quick ones have rows ahead"
+        assert queue.counts().waiting > 256, "the quick ones have rows ahead"
         await insert_rows(database, "z-new:80", 1)
         for _ in range(3):
             await claim_and_work_off()
-        assert waiting["z-new:80"] == 1
+        assert "z-new:80" in called
 
 
 async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, database: Any) -> None:
@@ -85,7 +75,7 @@ async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, da
 
             await eventually(hangs)
             # For longer than rows wait here before they are given back, twice.
-            end, number = time.monotonic() + 2.5 * LONGEST_WAIT, 0
+            end, number = time.monotonic() + 2.5 * MAX_WAIT_SECONDS, 0
             while time.monotonic() < end:
                 number += 1
                 await insert(database, f"good-{number}-", good.url, 1)
@@ -100,32 +90,33 @@ async def test_new_rows_do_not_overtake_old_ones_behind_the_long_queue_of_a_dead
     site: Site, database: Any
 ) -> None:
     """More rows of a dead host than a claim looks at, then those of one that has room for four at a time."""
-    await insert_rows(database, "dead:80", LOOK_AT + 100, due_in=-100)
-    await insert_rows(database, "alive:80", 10, due_in=-50)
-    hosts = Hosts(max_in_flight=20, max_per_host=4, policy=BreakerPolicy(failures=1))
-    hosts.report("dead:80", well=False, seconds=1.0, now=time.monotonic())
-    async with a_claimer(site, hosts) as claimer:
-        for left in (6, 2, 0):
-            claimed = await claimer.claim_once()
-            for delivery in claimed:
-                hosts.start(delivery.host)
-                hosts.hang_up(delivery.host)
-                hosts.write_off()
-            assert claimer.admission.reserve(["alive:80"], 0.0) == [left == 0], f"{left} are still in the table"
+    await insert_rows(database, "dead:80", LOOK_AT_ROWS + 100, due_in=-100)
+    await insert(database, "old-", "http://alive:80/", 10, late=50.0)
+    queue = a_queue(max_calls=20, max_calls_per_host=4, failures=1)
+    queue.report("dead:80", well=False, seconds=1.0, now=time.monotonic())
+    claimed: list[str] = []
+    async with a_claimer(site, queue) as claimer:
+        for number in range(4):
+            await insert(database, f"new-{number}-", "http://alive:80/", 1)
+            claimed += [delivery.job_id for delivery in (await claimer.claim_once()).rows]
+            call_all(queue, seconds=1.0)
+    assert claimed == [*(f"old-{n}" for n in range(1, 11)), *(f"new-{n}-1" for n in range(4))]
 
 
 async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(site: Site, database: Any) -> None:
     """Not when somebody looks for other reasons: here nobody would for an hour."""
-    hosts = Hosts(max_in_flight=2, max_per_host=2, policy=BreakerPolicy())
+    queue = a_queue(max_calls=2, max_calls_per_host=2)
     calls = CallsByHand()
-    async with a_claimer(site, hosts) as claimer:
+    async with a_claimer(site, queue) as claimer:
         dispatcher = a_dispatcher(claimer, attempter=calls, recorder=calls)
         async with asyncio.TaskGroup() as tasks:
             dispatcher._call_tasks = tasks
-            for number, host in enumerate(("a:80", "a:80", "b:80", "c:80")):
-                hosts.take(host)
-                dispatcher._line.put(Held(a_delivery(id=number, host=host), time.monotonic(), time.monotonic()))
-            dispatcher._start_what_may()
+            with queue.reservation(time.monotonic()) as reservation:
+                reservation.add(
+                    [a_delivery(id=n, host=host) for n, host in enumerate(("a:80", "a:80", "b:80", "c:80"))]
+                )
+                reservation.commit(time.monotonic())
+            dispatcher._start_calls()
             for host in ("a:80", "b:80", "c:80"):
 
                 async def under_way(host: str = host) -> bool:
@@ -134,7 +125,7 @@ async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(sit
                 await eventually(under_way)
                 calls.end(host)
             calls.end("a:80")
-    given_back = [(result.attempt, result.pause) for result in calls.recorded]
+    given_back = [(result.attempt, result.pause) for result in calls.updates]
     assert given_back == [(None, timedelta(0))] * 4, "due at once for somebody else, not when their leases are over"
 
 
@@ -143,15 +134,15 @@ class CallsByHand:
 
     def __init__(self) -> None:
         self.under_way: dict[str, list[asyncio.Event]] = {}
-        self.recorded: list[Recorded] = []
+        self.updates: list[DeliveryUpdate] = []
 
-    async def attempt(self, held: Held) -> None:
+    async def attempt(self, leased: LeasedDelivery) -> None:
         ended = asyncio.Event()
-        self.under_way.setdefault(held.delivery.host, []).append(ended)
+        self.under_way.setdefault(leased.delivery.host, []).append(ended)
         await ended.wait()
 
     def end(self, host: str) -> None:
         self.under_way[host].pop().set()
 
-    def submit(self, result: Recorded) -> None:
-        self.recorded.append(result)
+    def submit(self, update: DeliveryUpdate) -> None:
+        self.updates.append(update)

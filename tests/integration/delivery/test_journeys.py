@@ -263,6 +263,21 @@ async def test_an_application_whose_queue_is_full_hears_later_and_keeps_nobody_w
     assert await database.fetchval("select count(*) from delivery_announcements") == 0
 
 
+async def test_an_outcome_is_announced_without_waiting_for_a_poll(
+    site: Site, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delivery.announcing.POLL_SECONDS", 3600.0)
+    async with (
+        an_application(site, listen_to="delivery.#") as app,
+        a_receiver() as receiver,
+        running_delivery(site),
+    ):
+        for number in range(3):
+            await publish_due(app, a_due(f"tea-{number}", receiver.url))
+            await app.hears(number + 1)
+    assert await database.fetchval("select count(*) from delivery_announcements") == 0
+
+
 async def test_outcomes_of_another_process_are_announced_too(site: Site, database: Any) -> None:
     """What a crash left between the record and the announcement is found by whoever looks next."""
     async with an_application(site, listen_to="delivery.#") as app, a_receiver() as receiver:

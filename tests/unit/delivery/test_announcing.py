@@ -1,66 +1,64 @@
-"""What is fresh and what the table has take turns: however much there is of the one, the other gets its own."""
+"""When the announcer looks at its table: when it is woken, again while batches are full, and once after a stop."""
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from delivery.announcing import MOST_IN_MEMORY, Announcer
+from delivery.announcing import Announcer, pause_after
 from delivery.metrics import Metrics
-from delivery.outcomes import Answered, Delivered
-from delivery.recorded import recorded
 from shared.lifecycle import Stop
-from tests.support.builders import a_delivery
 
 NOBODY: Any = None
-ENOUGH = 5
-DELIVERED = recorded(a_delivery(), Answered(200), Delivered(), datetime(2026, 1, 1, tzinfo=UTC), timedelta(0))
 
 
 @dataclass(slots=True)
-class CountingAnnouncer(Announcer):
-    """Neither of the two comes to its end before the other has had its turn a few times."""
+class ScriptedAnnouncer(Announcer):
+    """Each look at the table ends as the script says, and then as one at an empty table."""
 
-    fresh_turns: int = 0
-    table_turns: int = 0
-    enough: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def announce_fresh_once(self) -> bool:
-        await asyncio.sleep(0)
-        self.fresh_turns += 1
-        if self.table_turns >= ENOUGH:
-            self._fresh.clear()
-        return False
+    script: list[tuple[bool, bool]] = field(default_factory=list)
+    looks: int = 0
 
     async def announce_once(self) -> tuple[bool, bool]:
         await asyncio.sleep(0)
-        self.table_turns += 1
-        if self.table_turns == 1:
-            self.announce([DELIVERED], self.promise())
-        if self.fresh_turns >= ENOUGH:
-            self.enough.set()
-        return not self.enough.is_set(), False
+        self.looks += 1
+        return self.script.pop(0) if self.script else (False, False)
 
 
-async def test_neither_waits_for_the_end_of_the_other() -> None:
-    announcer = CountingAnnouncer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0)
-    announcer.announce([DELIVERED], announcer.promise())
-    stop = Stop()
+def an_announcer(*script: tuple[bool, bool]) -> ScriptedAnnouncer:
+    return ScriptedAnnouncer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0, script=list(script))
+
+
+async def turn_the_loop() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_full_batches_follow_one_another_and_a_wake_up_leads_to_a_look() -> None:
+    announcer, stop = an_announcer((True, False), (True, False), (False, False)), Stop()
     running = asyncio.create_task(announcer.run(stop))
-    try:
-        await asyncio.wait_for(announcer.enough.wait(), 5)
-    finally:
-        stop.request()
-        await asyncio.wait({running}, timeout=1)
-        running.cancel()
-    assert min(announcer.fresh_turns, announcer.table_turns) >= ENOUGH
+    await turn_the_loop()
+    assert announcer.looks == 3
+    announcer.wake()
+    await turn_the_loop()
+    assert announcer.looks == 4
+    stop.request()
+    await asyncio.wait_for(running, 5)
+    assert announcer.looks == 5, "once more, for deliveries that ended last"
 
 
-async def test_what_is_too_much_for_the_memory_is_promised_to_nobody() -> None:
-    """Its row is due at once, then, instead of when the promise is broken."""
-    announcer = Announcer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0)
-    assert announcer.promise().within > 0
-    announcer.announce([DELIVERED] * MOST_IN_MEMORY, announcer.promise())
-    assert announcer.promise().within == 0
+async def test_a_broker_that_gives_no_verdict_is_not_asked_again_at_once() -> None:
+    announcer, stop = an_announcer((True, True)), Stop()
+    running = asyncio.create_task(announcer.run(stop))
+    announcer.wake()
+    await turn_the_loop()
+    assert announcer.looks == 1
+    stop.request()
+    await asyncio.wait_for(running, 5)
+
+
+def test_the_pause_after_a_refusal_doubles_up_to_five_minutes() -> None:
+    assert [pause_after(refusals).total_seconds() for refusals in (0, 1, 2, 8)] == [1, 2, 4, 256]
+    assert pause_after(9) == pause_after(10_000) == timedelta(minutes=5)

@@ -10,7 +10,6 @@ from delivery.outcomes import (
     LOOKUP_PAUSE,
     SECRET_PAUSE,
     Answered,
-    Attempt,
     CallError,
     CallResult,
     Delivered,
@@ -18,6 +17,7 @@ from delivery.outcomes import (
     Postpone,
     Retry,
     RetryPolicy,
+    RetryState,
     Unanswered,
     decide,
     full_jitter,
@@ -30,8 +30,8 @@ NOW = datetime(2026, 7, 10, 9, 0, tzinfo=UTC)
 POLICY = RetryPolicy()
 
 
-def attempt(retry_count: int = 0, max_retries: int = 3, chance: float = 0.5) -> Attempt:
-    return Attempt(retry_count, max_retries, NOW, chance)
+def attempt(retry_count: int = 0, max_retries: int = 3, chance: float = 0.5) -> RetryState:
+    return RetryState(retry_count, max_retries, NOW, chance)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])

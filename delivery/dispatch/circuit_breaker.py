@@ -1,11 +1,18 @@
-"""A breaker per host: after so many failures in a row the host is left alone for a pause, then one delivery is let
-through as a probe; the pause grows with every probe that fails, and the first success ends it. Pure: time is given.
+"""A circuit breaker, one for each host. After so many failures in a row the host is not called for a pause; then one
+delivery is called as a probe. The pause doubles with every probe that fails, and the first success ends it. Pure: time
+is passed in.
 
     closed ──failures──▶ open ──pause over──▶ half open ──success──▶ closed
                           ▲──────longer pause, failure──────┘
 """
 
 from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class BreakerChange(Enum):
+    OPENED = "opened"
+    CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,7 @@ class Breaker:
 
     @property
     def is_tripped(self) -> bool:
+        """Whether it is open or half open."""
         return self.open_until is not None
 
     def calls_allowed(self, limit: int, now: float) -> int:
@@ -39,6 +47,6 @@ def after_failure(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breake
             return replace(breaker, failures=failures, changed_at=now)
         return Breaker(now, failures, policy.first_pause, now + policy.first_pause)
     if now < breaker.open_until:
-        return breaker  # a straggler that was on its way before the host was given up
+        return breaker  # this call began before the breaker opened
     pause = min(policy.longest_pause, 2 * breaker.pause)
     return Breaker(now, breaker.failures + 1, pause, now + pause)

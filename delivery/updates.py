@@ -1,4 +1,4 @@
-"""From an outcome to what is written about it. Pure."""
+"""What is written about a delivery after a call, or after a row was given back without one. Pure."""
 
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -18,7 +18,7 @@ class AttemptRow(msgspec.Struct, frozen=True, gc=False):
     answer: bytes | None
 
 
-class Recorded(msgspec.Struct, frozen=True, gc=False):
+class DeliveryUpdate(msgspec.Struct, frozen=True, gc=False):
     delivery: Delivery
     status: DeliveryStatus
     retry_count: int
@@ -27,10 +27,10 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
     attempt: AttemptRow | None
 
 
-def recorded(
+def update_after_call(
     delivery: Delivery, result: CallResult, outcome: Outcome, started_at: datetime, duration: timedelta
-) -> Recorded:
-    """A claimed row is PROCESSING; where it goes from there is checked against the table of legal moves."""
+) -> DeliveryUpdate:
+    """A claimed row is PROCESSING; its next state is checked against the table of legal moves."""
     attempt = _attempt_row(result, started_at, duration)
     match outcome:
         case Delivered():
@@ -43,13 +43,14 @@ def recorded(
             status, retry_count, pause, reason = DeliveryStatus.FAILED, delivery.retry_count, None, why
         case _:
             assert_never(outcome)
-    return Recorded(delivery, checked_move(DeliveryStatus.PROCESSING, status), retry_count, pause, reason, attempt)
+    status = checked_move(DeliveryStatus.PROCESSING, status)
+    return DeliveryUpdate(delivery, status, retry_count, pause, reason, attempt)
 
 
-def given_back(delivery: Delivery, pause: timedelta = timedelta(0), reason: str | None = None) -> Recorded:
-    """There was no call, or it was abandoned: due again, for somebody else, and no attempt is spent."""
+def given_back(delivery: Delivery, pause: timedelta = timedelta(0), reason: str | None = None) -> DeliveryUpdate:
+    """There was no call, or it was abandoned: the row is due again for any replica, and no attempt is spent."""
     status = checked_move(DeliveryStatus.PROCESSING, DeliveryStatus.PROCESSING)
-    return Recorded(delivery, status, delivery.retry_count, pause, reason, None)
+    return DeliveryUpdate(delivery, status, delivery.retry_count, pause, reason, None)
 
 
 def _attempt_row(result: CallResult, started_at: datetime, duration: timedelta) -> AttemptRow:

@@ -1,0 +1,190 @@
+"""The main loop of the delivery service: claim rows into the local queue, call them, hand each outcome to the recorder.
+
+Which row is where, and how much may be claimed and called, is in `LocalQueue`. A host that hangs keeps its own few
+calls and nothing else; no call waits while outcomes are written, unless too many are to be. No transaction is open
+during a call: the row belongs to this process by its lease alone.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from delivery.attempting import Attempter, AttemptResult
+from delivery.dispatch.circuit_breaker import BreakerChange
+from delivery.dispatch.claimer import Claimer
+from delivery.dispatch.local_queue import LocalQueue
+from delivery.dispatch.reservation import LeasedDelivery
+from delivery.metrics import Metrics
+from delivery.model import Delivery
+from delivery.recording import Recorder
+from delivery.updates import DeliveryUpdate, given_back
+from shared.backoff import Backoff
+from shared.bell import Bell
+from shared.database import PASSING_TROUBLE, describe
+from shared.fault_points import Point, reached
+from shared.lifecycle import Stop, first_of
+from shared.logs import get_log
+from shared.pulse import beat, resting, with_a_pulse_of_its_own
+
+# The loop looks at the table this often, even if nothing wakes it.
+POLL_SECONDS = 0.5
+MIN_SLEEP_SECONDS = 0.001
+# Before the process's own grace time is over: to give back the rows whose calls have not ended.
+TIME_TO_GIVE_BACK = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Dispatcher:
+    claimer: Claimer
+    attempter: Attempter
+    recorder: Recorder
+    queue: LocalQueue
+    metrics: Metrics
+    _wakeup: Bell = field(default_factory=Bell)
+    _table_has_more: bool = True  # rows that are due and were not claimed, as far as this process knows
+    _room_made: set[str] | None = None  # hosts whose calls ended while a claim is under way; None: there is no claim
+    _calls: set["asyncio.Task[None]"] = field(default_factory=set)
+    _call_tasks: asyncio.TaskGroup | None = None  # while `run` runs
+
+    def __post_init__(self) -> None:
+        self.metrics.in_flight.set_function(lambda: self.queue.calls)
+        self.metrics.open_breakers.set_function(lambda: self.queue.open_breakers)
+
+    async def run(self, stop: Stop, grace: float) -> None:
+        """Until the stop. Then calls under way may end within the grace time, and the other rows are given back."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(with_a_pulse_of_its_own("recorder", self.recorder.run(self._written)), name="recorder")
+            try:
+                async with asyncio.TaskGroup() as calls:
+                    self._call_tasks = calls
+                    await self._dispatch_until_stopped(stop)
+                    await self._finish(stop.requested_at + grace - TIME_TO_GIVE_BACK)
+            finally:
+                self.recorder.close()
+
+    def rows_stored(self) -> None:
+        """The intake has committed new rows: claim soon."""
+        self._table_has_more = True
+        self._wakeup.ring()
+
+    async def _dispatch_until_stopped(self, stop: Stop) -> None:
+        backoff = Backoff()
+        while not stop.requested:
+            beat()
+            self._wakeup.silence()  # before the claim: a wake-up from here on leads to another claim
+            try:
+                pause = await self._claim_and_start()
+                backoff.reset()
+            except PASSING_TROUBLE as error:
+                get_log().warning("dispatch_waits", error=describe(error))
+                await stop.sleep(backoff.next_pause())
+                continue
+            if pause:
+                await first_of(self._wakeup.wait(pause), stop.wait())
+
+    async def _claim_and_start(self) -> float:
+        """Returns the seconds until the next claim, unless a wake-up comes first."""
+        self.queue.forget_idle(time.monotonic())
+        self._table_has_more, self._room_made = True, set()
+        try:
+            claim = await self.claimer.claim_once()
+        finally:
+            room_made, self._room_made = self._room_made, None
+        self._table_has_more = claim.left_rows
+        if claim.rows:
+            reached(Point.DELIVERY_CLAIMED)
+        self._start_calls()
+        self._give_back(self.queue.withdraw_stale(time.monotonic()))
+        if claim.left_rows:
+            now = time.monotonic()
+            if any(self.queue.wants_more(host, now) for host in room_made):
+                return 0.0  # the claim could not count on this room
+            if claim.rows or not self.queue.free:
+                return POLL_SECONDS  # a call that ends wakes the loop
+        next_due = await self.claimer.seconds_until_next()
+        moments = (POLL_SECONDS, next_due, self.queue.next_probe_in(time.monotonic()))
+        return max(MIN_SLEEP_SECONDS, min(moment for moment in moments if moment is not None))
+
+    async def _finish(self, deadline: float) -> None:
+        self._give_back(self.queue.withdraw_all())
+        if self._calls:
+            with resting():  # until the end of the grace time at most
+                await asyncio.wait(self._calls, timeout=max(0.0, deadline - time.monotonic()))
+        for call in self._calls:
+            call.cancel()
+
+    def _start_calls(self) -> None:
+        if self._call_tasks is None:
+            return
+        for leased in self.queue.start_all(time.monotonic()):
+            task = self._call_tasks.create_task(self._call_one_after_another(leased), name="calls")
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+
+    async def _call_one_after_another(self, leased: LeasedDelivery | None) -> None:
+        """One task serves many calls: it goes on while the host has rows waiting here."""
+        while leased is not None:
+            await self.deliver(leased)
+            leased = self.queue.start_next(leased.delivery.host, time.monotonic())
+        if self.queue.calls == self.queue.max_calls - 1:  # rows of other hosts may wait for this call to end
+            self._start_calls()
+
+    async def deliver(self, leased: LeasedDelivery) -> None:
+        """Call one row that is in `calling`. After it the row is unwritten, and its outcome is with the recorder."""
+        delivery = leased.delivery
+        try:
+            result = await self.attempter.attempt(leased)
+        except asyncio.CancelledError:
+            self.recorder.submit(given_back(delivery))  # `run` waits until it is written
+            raise
+        finally:
+            self.queue.end_call(delivery.host)
+        if result is None:
+            self.recorder.submit(given_back(delivery))  # written only if no other process has claimed it meanwhile
+        else:
+            reached(Point.DELIVERY_CALLED)
+            self._report(delivery, result)
+            self.recorder.submit(result.update)
+        # The last claim may have left rows of this host in the table for want of room.
+        if self._table_has_more and self.queue.wants_more(delivery.host, time.monotonic()):
+            if self._room_made is None:
+                self._wakeup.ring()
+            else:
+                self._room_made.add(delivery.host)
+
+    def _give_back(self, withdrawn: Iterable[Delivery]) -> None:
+        """Make the rows due again at once, for every replica: no call, and no attempt spent."""
+        for delivery in withdrawn:
+            self.recorder.submit(given_back(delivery))
+
+    def _written(self, updates: Sequence[DeliveryUpdate]) -> None:
+        was_full = not self.queue.free
+        self.queue.note_written(len(updates))
+        if any(update.pause is not None and update.pause.total_seconds() < POLL_SECONDS for update in updates):
+            self._wakeup.ring()  # due again before the next poll
+        if was_full:
+            self._start_calls()
+            if self._table_has_more:
+                self._wakeup.ring()
+
+    def _report(self, delivery: Delivery, result: AttemptResult) -> None:
+        well = result.host_is_well
+        if well is None:
+            return
+        change = self.queue.report(delivery.host, well=well, seconds=result.seconds, now=time.monotonic())
+        if change is None:
+            return
+        self.metrics.breaker_changes.labels(change.value).inc()
+        breaker = self.queue.breaker_of(delivery.host)
+        get_log().warning(
+            f"breaker_{change.value}",
+            host=delivery.host,
+            failures=breaker.failures if breaker else 0,
+            pause_seconds=breaker.pause if breaker else 0,
+            idempotency_key=delivery.idempotency_key,
+        )
+        if change is BreakerChange.OPENED:
+            self._give_back(self.queue.withdraw_host(delivery.host))
+        else:
+            self._wakeup.ring()

@@ -1,0 +1,259 @@
+"""The deliveries that this process has claimed, and where each of them is. Pure: no I/O, and time is passed in.
+
+A delivery is in exactly one place. Each arrow is one method of `LocalQueue`, and no other class writes to it.
+
+| place     | which rows are there                                          | left by, and for which place             |
+| --------- | ------------------------------------------------------------- | ---------------------------------------- |
+| reserved  | a claim has found the row; its transaction is not committed   | `reservation`: waiting; gone if it fails |
+| waiting   | the row is leased to this process; its call has not begun     | `start_next`: calling                    |
+|           |                                                               | `withdraw_…`: unwritten, without a call  |
+| calling   | its call is under way                                         | `end_call`: unwritten                    |
+| unwritten | its outcome, or that there was no call, is not in Postgres yet| `note_written`: gone                     |
+| gone      | the row is known to Postgres alone                            | `reservation`: reserved                  |
+
+Limits. Calls: so many in all and so many to each host, fewer while its breaker is open. A claim gets room only for rows
+whose calls could begin at once. The exception is a host that answers quickly: its rows may wait here for a moment, so
+that the next call begins when one ends, and rows are claimed by the dozen. They take no room from other hosts. While
+too many outcomes are unwritten, no call begins and nothing is claimed: Postgres is down or behind. So memory follows
+the limits, not the backlog.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from delivery.dispatch.circuit_breaker import Breaker, BreakerChange, BreakerPolicy
+from delivery.dispatch.host_state import HostStates
+from delivery.dispatch.reservation import LeasedDelivery, Reservation, Room
+from delivery.model import Delivery
+
+# Multiples of the calls that are allowed in all.
+MAX_WAITING_PER_CALL = 4
+MAX_UNWRITTEN_PER_CALL = 2
+# A row that waits here for longer is given back: another replica, or a later claim, may call it sooner.
+MAX_WAIT_SECONDS = 2.0
+FORGET_EVERY_SECONDS = 10.0
+
+
+class Counts(NamedTuple):
+    reserved: int
+    waiting: int
+    calling: int
+    unwritten: int
+
+
+class NotInPlace(Exception):
+    """A bug: a row was to leave a place where it is not."""
+
+
+@dataclass(slots=True)
+class _HostRows:
+    reserved: int = 0
+    waiting: deque[LeasedDelivery] = field(default_factory=deque)
+    calling: int = 0
+
+    @property
+    def not_called(self) -> int:
+        return self.reserved + len(self.waiting)
+
+
+NO_ROWS = _HostRows()
+
+
+class LocalQueue:
+    def __init__(self, max_calls: int, max_calls_per_host: int, breaker_policy: BreakerPolicy) -> None:
+        self.max_calls = max_calls
+        self.max_calls_per_host = max_calls_per_host
+        self._states = HostStates(max_calls_per_host, breaker_policy)
+        # Only hosts with rows here; the one whose rows began to wait last is the last.
+        self._hosts: dict[str, _HostRows] = {}
+        self._not_called = 0
+        self._calling = 0
+        self._unwritten = 0
+        self._forgot_at = 0.0
+
+    # How much may be claimed or called.
+
+    @property
+    def calls(self) -> int:
+        """How many calls are under way."""
+        return self._calling
+
+    @property
+    def open_breakers(self) -> int:
+        return len(self._states.tripped)
+
+    def breaker_of(self, host: str) -> Breaker | None:
+        return self._states.breaker_of(host)
+
+    def next_probe_in(self, now: float) -> float | None:
+        """Seconds until the first open breaker lets a probe through."""
+        return self._states.next_probe_in(now)
+
+    def counts(self) -> Counts:
+        reserved = sum(rows.reserved for rows in self._hosts.values())
+        return Counts(reserved, self._not_called - reserved, self._calling, self._unwritten)
+
+    @property
+    def free(self) -> int:
+        """How many rows may be claimed. Rows that wait for a quick host take no room from others; and whatever a host
+        has waiting, it can use no more calls than the limit per host.
+        """
+        if self._too_many_unwritten:
+            return 0
+        promised = sum(
+            min(max(0, rows.not_called - self._ahead(host, rows)), max(0, self.max_calls_per_host - rows.calling))
+            for host, rows in self._hosts.items()
+        )
+        return max(0, self.max_calls - self._calling - promised)
+
+    def room(self, now: float) -> Room:
+        """What a claim may take. Exceptions are busy hosts and hosts with an open breaker. A quick host without rows
+        here is none: the limit per host will do for its first claim, and there may be thousands of such hosts.
+        """
+        exceptions = {host: self.room_of(host, now) for host in self._hosts.keys() | self._states.tripped}
+        return Room(self.free, self.max_calls_per_host, exceptions)
+
+    def room_of(self, host: str, now: float) -> int:
+        """How many more rows of the host may be claimed."""
+        rows = self._hosts.get(host, NO_ROWS)
+        return max(0, self._states.calls_allowed(host, now) + self._ahead(host, rows) - rows.calling - rows.not_called)
+
+    def wants_more(self, host: str, now: float) -> bool:
+        """Whether a claim for the host is worth its cost: not while half of the rows that may wait for it do."""
+        rows = self._hosts.get(host, NO_ROWS)
+        return self.room_of(host, now) > 0 and 2 * rows.not_called <= self._ahead(host, rows)
+
+    # The moves of rows.
+
+    @contextmanager
+    def reservation(self, leased_at: float) -> Iterator[Reservation]:
+        """Around the transaction of a claim. Rows that were added are reserved. On leaving they are waiting if the
+        reservation was committed, else gone: the claim was rolled back, or its end is unknown and the leases will end.
+        """
+        reservation = Reservation(leased_at, self._reserve)
+        try:
+            yield reservation
+        finally:
+            for delivery in reservation.rows:
+                if reservation.committed_at is None:
+                    self._release(delivery)
+                else:
+                    self._accept(LeasedDelivery(delivery, leased_at, reservation.committed_at))
+
+    def start_next(self, host: str, now: float) -> LeasedDelivery | None:
+        """Move the oldest waiting row of the host to calling, if the limits allow a call."""
+        rows = self._hosts.get(host, NO_ROWS)
+        if not rows.waiting or not self._may_call or rows.calling >= self._states.calls_allowed(host, now):
+            return None
+        leased = rows.waiting.popleft()
+        rows.calling += 1
+        self._not_called -= 1
+        self._calling += 1
+        return leased
+
+    def start_all(self, now: float) -> list[LeasedDelivery]:
+        """Move every waiting row whose call may begin to calling; hosts that have waited for longest come first."""
+        started = []
+        for host in list(self._hosts):
+            if not self._may_call:
+                break
+            while leased := self.start_next(host, now):
+                started.append(leased)
+        return started
+
+    def end_call(self, host: str) -> None:
+        """Move a row of the host from calling to unwritten: the host may be called again."""
+        rows = self._hosts.get(host, NO_ROWS)
+        if not rows.calling:
+            raise NotInPlace(f"no call to {host} is under way")
+        rows.calling -= 1
+        self._calling -= 1
+        self._unwritten += 1
+        self._drop_if_empty(host, rows)
+
+    def withdraw_host(self, host: str) -> list[Delivery]:
+        """Move all waiting rows of the host to unwritten: they are to be given back without a call."""
+        return self._withdraw(host, len(self._hosts.get(host, NO_ROWS).waiting))
+
+    def withdraw_all(self) -> list[Delivery]:
+        """Move every waiting row to unwritten: they are to be given back without a call."""
+        return [delivery for host in list(self._hosts) for delivery in self.withdraw_host(host)]
+
+    def withdraw_stale(self, now: float) -> list[Delivery]:
+        """Move rows that have waited for too long to unwritten, and treat their hosts as slow from here on: otherwise
+        the same rows would be claimed again at once.
+        """
+        withdrawn = []
+        for host, rows in list(self._hosts.items()):
+            stale = sum(leased.ready_at < now - MAX_WAIT_SECONDS for leased in rows.waiting)
+            if stale:
+                self._states.note_long_wait(host)
+                withdrawn += self._withdraw(host, stale)
+        return withdrawn
+
+    def note_written(self, number: int) -> None:
+        """So many rows are gone from unwritten: their outcomes are in Postgres, or void because a lease was lost."""
+        if number > self._unwritten:
+            raise NotInPlace(f"{number} outcomes were written, and {self._unwritten} were to be")
+        self._unwritten -= number
+
+    # What calls say about their hosts.
+
+    def report(self, host: str, *, well: bool, seconds: float, now: float) -> BreakerChange | None:
+        """A call to the host has ended: it may open or close the host's breaker."""
+        return self._states.note_success(host, seconds) if well else self._states.note_failure(host, now)
+
+    def forget_idle(self, now: float) -> None:
+        """Forget speeds and old failures of hosts without rows here, every ten seconds."""
+        if now - self._forgot_at >= FORGET_EVERY_SECONDS:
+            self._forgot_at = now
+            self._states.forget_idle(self._hosts, now)
+
+    @property
+    def _too_many_unwritten(self) -> bool:
+        return self._unwritten >= MAX_UNWRITTEN_PER_CALL * self.max_calls
+
+    @property
+    def _may_call(self) -> bool:
+        """Whether one more call may begin, to any host."""
+        return self._calling < self.max_calls and not self._too_many_unwritten
+
+    def _ahead(self, host: str, rows: _HostRows) -> int:
+        """How many rows of the host may wait here while all its calls are under way."""
+        left = max(0, MAX_WAITING_PER_CALL * self.max_calls - self._not_called)
+        return min(self._states.rows_ahead(host), rows.not_called + left)
+
+    def _reserve(self, delivery: Delivery) -> None:
+        self._hosts.setdefault(delivery.host, _HostRows()).reserved += 1
+        self._not_called += 1
+
+    def _release(self, delivery: Delivery) -> None:
+        rows = self._hosts[delivery.host]
+        rows.reserved -= 1
+        self._not_called -= 1
+        self._drop_if_empty(delivery.host, rows)
+
+    def _accept(self, leased: LeasedDelivery) -> None:
+        host = leased.delivery.host
+        rows = self._hosts[host]
+        if not rows.waiting:
+            self._hosts[host] = self._hosts.pop(host)  # to the end: hosts whose rows wait already come first
+        rows.reserved -= 1
+        rows.waiting.append(leased)
+
+    def _withdraw(self, host: str, number: int) -> list[Delivery]:
+        if not number:
+            return []
+        rows = self._hosts[host]
+        withdrawn = [rows.waiting.popleft().delivery for _ in range(number)]
+        self._not_called -= number
+        self._unwritten += number
+        self._drop_if_empty(host, rows)
+        return withdrawn
+
+    def _drop_if_empty(self, host: str, rows: _HostRows) -> None:
+        if not rows.not_called and not rows.calling:
+            del self._hosts[host]
