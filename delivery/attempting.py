@@ -10,7 +10,7 @@ import msgspec
 
 from delivery.addresses import AddressRules
 from delivery.calling import Caller
-from delivery.dispatch.reservation import LeasedDelivery
+from delivery.dispatch.local_queue import LeasedDelivery
 from delivery.metrics import Metrics
 from delivery.outcomes import (
     CallError,

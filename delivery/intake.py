@@ -10,7 +10,7 @@ import msgspec
 
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.metrics import Metrics
-from delivery.store_new import insert_new
+from delivery.store import insert_new
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
 from shared.fault_points import Point, reached

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from delivery.attempting import Attempter, AttemptResult
 from delivery.dispatch.circuit_breaker import BreakerChange
 from delivery.dispatch.claimer import Claimer
-from delivery.dispatch.local_queue import LocalQueue
-from delivery.dispatch.reservation import LeasedDelivery
+from delivery.dispatch.local_queue import LeasedDelivery, LocalQueue
 from delivery.metrics import Metrics
 from delivery.recording import Recorder
 from delivery.request import Delivery
