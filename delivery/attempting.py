@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from delivery.dispatch.reservation import LeasedDelivery
+from delivery.dispatch.local_queue import LeasedDelivery
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import prepare

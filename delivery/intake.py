@@ -3,14 +3,14 @@ the messages that could not be understood, and acknowledge all with one `multipl
 its commit, and the intake waits for no call: a slow receiver never holds up the queue.
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 
 import msgspec
 
 from delivery.due_events import NewDelivery, Unreadable, read_due
 from delivery.metrics import Metrics
-from delivery.store_new import insert_new
+from delivery.store import insert_new
 from shared.batches import together_or_one_by_one
 from shared.database import Pool
 from shared.fault_points import Point, reached
@@ -46,7 +46,7 @@ class DueHandler:
     publisher: Publisher
     parking: str  # the exchange
     metrics: Metrics
-    on_stored: Callable[[], None]  # wakes the dispatcher
+    on_stored: Callable[[Iterable[str]], None]  # wakes the dispatcher: rows of these hosts are committed
     publish_timeout: float
 
     async def store(self, messages: list[Received]) -> list[Result]:
@@ -93,7 +93,7 @@ class DueHandler:
         """Store the rows and wake the dispatcher. Returns the keys that were not stored before."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             inserted = await insert_new(connection, new)
-        self.on_stored()
+        self.on_stored({delivery.host for delivery in new})
         return inserted
 
     def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from delivery.dispatch.local_queue import LocalQueue
-from delivery.dispatch.reservation import Reservation
+from delivery.dispatch.local_queue import LocalQueue, Reservation
 from delivery.model import Delivery
 from delivery.store import claim_oldest, claim_round, seconds_until_next
 from shared.database import Connection, Pool

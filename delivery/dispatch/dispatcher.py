@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from delivery.attempting import Attempter, AttemptResult
 from delivery.dispatch.circuit_breaker import BreakerChange
 from delivery.dispatch.claimer import Claimer
-from delivery.dispatch.local_queue import LocalQueue
-from delivery.dispatch.reservation import LeasedDelivery
+from delivery.dispatch.local_queue import LeasedDelivery, LocalQueue
 from delivery.metrics import Metrics
 from delivery.model import Delivery
 from delivery.recording import Recorder
@@ -43,7 +42,7 @@ class Dispatcher:
     metrics: Metrics
     _wakeup: Bell = field(default_factory=Bell)
     _table_has_more: bool = True  # rows that are due and were not claimed, as far as this process knows
-    _room_made: set[str] | None = None  # hosts whose calls ended while a claim is under way; None: there is no claim
+    _wanting: set[str] | None = None  # hosts that want more rows since the claim under way began; None: there is none
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)
     _call_tasks: asyncio.TaskGroup | None = None  # while `run` runs
 
@@ -63,10 +62,12 @@ class Dispatcher:
             finally:
                 self.recorder.close()
 
-    def rows_stored(self) -> None:
-        """The intake has committed new rows: claim soon."""
+    def rows_stored(self, hosts: Iterable[str]) -> None:
+        """The intake has committed new rows of these hosts: claim them soon, if there is room. If there is none, a call
+        that ends makes room.
+        """
         self._table_has_more = True
-        self._wakeup.ring()
+        self._claim_for(hosts)
 
     async def _dispatch_until_stopped(self, stop: Stop) -> None:
         backoff = Backoff()
@@ -86,20 +87,22 @@ class Dispatcher:
     async def _claim_and_start(self) -> float:
         """Returns the seconds until the next claim, unless a wake-up comes first."""
         self.queue.forget_idle(time.monotonic())
-        self._table_has_more, self._room_made = True, set()
+        self._table_has_more, self._wanting = False, set()
+        left_rows = True  # if the claim fails
         try:
             claim = await self.claimer.claim_once()
+            left_rows = claim.left_rows
         finally:
-            room_made, self._room_made = self._room_made, None
-        self._table_has_more = claim.left_rows
+            self._table_has_more |= left_rows  # true already if rows were stored meanwhile, which it may not have seen
+            wanting, self._wanting = self._wanting, None
         if claim.rows:
             reached(Point.DELIVERY_CLAIMED)
         self._start_calls()
         self._give_back(self.queue.withdraw_stale(time.monotonic()))
-        if claim.left_rows:
+        if self._table_has_more:
             now = time.monotonic()
-            if any(self.queue.wants_more(host, now) for host in room_made):
-                return 0.0  # the claim could not count on this room
+            if any(self.queue.wants_more(host, now) for host in wanting):
+                return 0.0  # the claim knew nothing of this room, or of these rows
             if claim.rows or not self.queue.free:
                 return POLL_SECONDS  # a call that ends wakes the loop
         next_due = await self.claimer.seconds_until_next()
@@ -146,12 +149,20 @@ class Dispatcher:
             reached(Point.DELIVERY_CALLED)
             self._report(delivery, result)
             self.recorder.submit(result.update)
-        # The last claim may have left rows of this host in the table for want of room.
-        if self._table_has_more and self.queue.wants_more(delivery.host, time.monotonic()):
-            if self._room_made is None:
-                self._wakeup.ring()
-            else:
-                self._room_made.add(delivery.host)
+        # A claim may have left rows of this host in the table for want of room.
+        if self._table_has_more or self._wanting is not None:
+            self._claim_for([delivery.host])
+
+    def _claim_for(self, hosts: Iterable[str]) -> None:
+        """Claim again if one of the hosts wants more rows. During a claim that is decided when it has ended: it may
+        bring them.
+        """
+        now = time.monotonic()
+        wanting = [host for host in hosts if self.queue.wants_more(host, now)]
+        if self._wanting is not None:
+            self._wanting.update(wanting)
+        elif wanting:
+            self._wakeup.ring()
 
     def _give_back(self, withdrawn: Iterable[Delivery]) -> None:
         """Make the rows due again at once, for every replica: no call, and no attempt spent."""

@@ -19,14 +19,15 @@ the limits, not the backlog.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from delivery.dispatch.circuit_breaker import Breaker, BreakerChange, BreakerPolicy
 from delivery.dispatch.host_state import HostStates
-from delivery.dispatch.reservation import LeasedDelivery, Reservation, Room
 from delivery.model import Delivery
 
 # Multiples of the calls that are allowed in all.
@@ -35,6 +36,39 @@ MAX_UNWRITTEN_PER_CALL = 2
 # A row that waits here for longer is given back: another replica, or a later claim, may call it sooner.
 MAX_WAIT_SECONDS = 2.0
 FORGET_EVERY_SECONDS = 10.0
+
+
+class LeasedDelivery(msgspec.Struct, frozen=True, gc=False):
+    delivery: Delivery
+    leased_at: float  # by this process's clock; not later than the lease began in Postgres
+    ready_at: float  # when its claim was committed, and it could be called
+
+
+class Room(NamedTuple):
+    """How many rows may be claimed: in all, for each host, and for the hosts that are exceptions."""
+
+    total: int
+    per_host: int
+    exceptions: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Reservation:
+    """The rows that one claim has found. `LocalQueue.reservation` decides on leaving where they go."""
+
+    _reserve: Callable[[Delivery], None]
+    rows: list[Delivery] = field(default_factory=list)
+    committed_at: float | None = None
+
+    def add(self, found: Sequence[Delivery]) -> None:
+        """Move to reserved: from here on these rows take room."""
+        for delivery in found:
+            self._reserve(delivery)
+            self.rows.append(delivery)
+
+    def commit(self, now: float) -> None:
+        """The transaction of the claim is committed: the leases are this process's."""
+        self.committed_at = now
 
 
 class Counts(NamedTuple):
@@ -133,7 +167,7 @@ class LocalQueue:
         """Around the transaction of a claim. Rows that were added are reserved. On leaving they are waiting if the
         reservation was committed, else gone: the claim was rolled back, or its end is unknown and the leases will end.
         """
-        reservation = Reservation(leased_at, self._reserve)
+        reservation = Reservation(self._reserve)
         try:
             yield reservation
         finally:

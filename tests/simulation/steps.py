@@ -92,7 +92,7 @@ class Steps:
             publisher=self._publisher(worker),
             parking=self.broker.names.parking,
             metrics=self.delivery_metrics,
-            on_stored=lambda: None,
+            on_stored=lambda _: None,
             publish_timeout=TIMEOUT,
         )
         await self._handle(worker, handler, batch)

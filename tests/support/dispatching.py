@@ -46,7 +46,7 @@ def a_handler(pool: Pool) -> DueHandler:
         publisher=NOBODY,
         parking="",
         metrics=Metrics(CollectorRegistry()),
-        on_stored=lambda: None,
+        on_stored=lambda _: None,
         publish_timeout=1.0,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from delivery.dispatch.reservation import Room
+from delivery.dispatch.local_queue import Room
 from delivery.model import Delivery
 from delivery.outcomes import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
 from delivery.store import (

@@ -179,7 +179,7 @@ async def test_a_lease_lost_to_another_worker_records_nothing(site: Site, app: A
     [lost] = [log for log in logs if log["event"] == "lease_lost"]
     assert lost["idempotency_key"] == due["idempotency_key"]
     row = await delivery_of(database, "tea")
-    assert (row["status"], row["version"]) == ("PROCESSING", 2)
+    assert (row["status"], row["version"]) == ("PROCESSING", 3)
     assert await attempts_of(database, "tea") == []
 
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from delivery.dispatch.claimer import LOOK_AT_ROWS
-from delivery.dispatch.local_queue import MAX_WAIT_SECONDS
-from delivery.dispatch.reservation import LeasedDelivery
+from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, LeasedDelivery
 from delivery.updates import DeliveryUpdate
 from tests.support.builders import a_delivery
 from tests.support.deliveries import ends, insert_rows
@@ -94,13 +93,14 @@ async def test_new_rows_do_not_overtake_old_ones_behind_the_long_queue_of_a_dead
     await insert(database, "old-", "http://alive:80/", 10, late=50.0)
     queue = a_queue(max_calls=20, max_calls_per_host=4, failures=1)
     queue.report("dead:80", well=False, seconds=1.0, now=time.monotonic())
-    claimed: list[str] = []
+    claimed: list[set[str]] = []
     async with a_claimer(site, queue) as claimer:
         for number in range(4):
-            await insert(database, f"new-{number}-", "http://alive:80/", 1)
-            claimed += [delivery.job_id for delivery in (await claimer.claim_once()).rows]
+            await insert(database, f"new-{number}-", "http://alive:80/", 1, late=5.0 - number)
+            claimed.append({delivery.job_id for delivery in (await claimer.claim_once()).rows})
             call_all(queue, seconds=1.0)
-    assert claimed == [*(f"old-{n}" for n in range(1, 11)), *(f"new-{n}-1" for n in range(4))]
+    by_age = [*(f"old-{n}" for n in range(1, 11)), *(f"new-{n}-1" for n in range(4))]
+    assert claimed == [set(by_age[:4]), set(by_age[4:8]), set(by_age[8:12]), set(by_age[12:])]
 
 
 async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(site: Site, database: Any) -> None:

@@ -12,9 +12,10 @@ from delivery.dispatch.local_queue import (
     MAX_UNWRITTEN_PER_CALL,
     MAX_WAITING_PER_CALL,
     Counts,
+    LeasedDelivery,
     LocalQueue,
+    Reservation,
 )
-from delivery.dispatch.reservation import LeasedDelivery, Reservation
 from delivery.model import Delivery
 from tests.support.builders import a_delivery
 
