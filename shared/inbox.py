@@ -30,6 +30,7 @@ class Inbox:
         self._channel = channel
         self._received: deque[Received] = deque()
         self._held_bytes = 0  # their bodies
+        self._is_full = False
         self._arrived = asyncio.Event()
         self._lost = asyncio.Event()
 
@@ -59,6 +60,7 @@ class Inbox:
         self._held_bytes += len(message.body)
         self._arrived.set()
         if self._held_bytes > MAX_HELD_BYTES:
+            self._is_full = True
             self._channel.pause()
 
     def lose(self) -> None:
@@ -100,7 +102,8 @@ class Inbox:
 
     def _release(self, size: int) -> None:
         self._held_bytes -= size
-        if self._held_bytes <= MAX_HELD_BYTES:
+        if self._is_full and self._held_bytes <= MAX_HELD_BYTES:
+            self._is_full = False
             self._channel.resume()
 
     async def acknowledge(self, batch: list[Received]) -> None:
