@@ -24,6 +24,7 @@ from delivery.store import (
     seconds_until_next,
 )
 from delivery.store_ended import delete_finished
+from delivery.store_new import release_uncalled
 from tests.support.deliveries import insert_rows
 from tests.support.stores import Site
 
@@ -200,6 +201,26 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
     assert tuple(row) == ("PROCESSING", theirs.version)
     for table in ("delivery_attempts", "delivery_announcements"):
         assert await database.fetchval(f"select count(*) from {table}") == 0
+
+
+async def test_a_lease_that_was_claimed_since_is_not_released(database: Any) -> None:
+    """A replica stored two deliveries and was not told. Before it asks again, the lease of the one has ended, and
+    another replica calls it: that one is left alone, and the other is due at once.
+    """
+    await insert_rows(database, "claimed:80", 1)
+    await insert_rows(database, "untouched:80", 1)
+    await database.execute("alter table deliveries disable trigger user")  # they begin with a lease, at version 1
+    await database.execute(
+        "update deliveries set status = 'PROCESSING', next_attempt_at = now() + interval '30 seconds'"
+        " where host = 'untouched:80'"
+    )
+    await database.execute("alter table deliveries enable trigger user")
+    [called] = await claim(database)
+    released = await release_uncalled(database, ["claimed:80-1", "untouched:80-1"])
+    assert released == ["untouched:80"]
+    assert [delivery.host for delivery in await claim(database)] == ["untouched:80"]
+    ended = recorded(called, Answered(200), Delivered(), called.claimed_at, timedelta(0))
+    assert await record(database, [ended], 0) == {(called.id, called.version)}, "its lease is as it was"
 
 
 async def test_a_delivery_that_is_given_back_is_due_at_once_and_spends_no_attempt(database: Any) -> None:
