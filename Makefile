@@ -7,7 +7,7 @@ UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
 CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo birthdays up test bench fuzz chaos lint types dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up test mutants bench fuzz chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -34,6 +34,9 @@ up: setup ## the whole stack on this machine, until Ctrl-C
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=2 at a time)
 	@echo "== tests"
 	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+mutants: setup ## known mistakes, made one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
+	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)
 
 fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
 	@for target in commands rules; do \
