@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.checkout import a_copy
 from tests.mutants.list import MUTANTS
 from tests.mutants.mutant import Mutant
-from tests.mutants.pytest_run import Result, judge
+from tests.mutants.pytest_run import Result, judge, run_tests
 from tests.mutants.runs import run_each
 
 A_FEW = ("refusal-counts-as-ring", "breaker-never-opens", "key-without-separator")
@@ -37,6 +38,11 @@ async def test_they_are_caught_and_what_is_not_is_told_apart() -> None:
         "cannot be imported": Result.BROKEN,
         "moved": Result.MOVED,
     }
+
+
+async def test_a_run_that_takes_too_long_is_ended() -> None:
+    with a_copy() as directory:
+        assert (await run_tests(directory, (TEST,), deadline=0.0)).result is Result.TOO_LONG
 
 
 @pytest.mark.parametrize(
