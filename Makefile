@@ -7,7 +7,7 @@ UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
 CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
 
-.PHONY: help setup prometheus extras demo birthdays up check test bench fuzz chaos lint types dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test mutants bench fuzz chaos lint types dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -38,6 +38,9 @@ check: setup lint types ## the inner loop: lint, types, import rules and the uni
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=4 at a time)
 	@echo "== tests"
 	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),4) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
+
+mutants: setup ## known mistakes, made one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
+	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)
 
 fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
 	@for target in commands rules; do \

@@ -10,6 +10,7 @@ from shared.broker import Broker
 from shared.outgoing import Outgoing, Verdict
 from shared.publishing import Publisher
 from tests.support.application import Application
+from tests.support.lost_answers import a_proxied_broker
 from tests.support.stores import Site, Stores
 
 TIMEOUT = 60.0
@@ -85,3 +86,23 @@ async def test_a_publish_that_is_cancelled_leaves_its_channel(stores: Stores, si
         stores.rabbitmq.resume()
     assert await publisher.publish([to_parking], TIMEOUT) == [Verdict.CONFIRMED]
     assert publisher._channel is not first
+
+
+async def test_what_no_queue_takes_is_returned_and_not_confirmed(site: Site, publisher: Publisher) -> None:
+    """RabbitMQ confirms it all the same, right after the return: the return counts."""
+    nowhere, parked = Outgoing("", f"{site.prefix}nowhere", b"{}"), Outgoing("", site.names.parked, b"{}")
+    assert await publisher.publish([parked, nowhere, parked], TIMEOUT) == [
+        Verdict.CONFIRMED,
+        Verdict.RETURNED,
+        Verdict.CONFIRMED,
+    ]
+
+
+async def test_what_the_broker_does_not_answer_to_is_unknown(site: Site, app: Application) -> None:
+    """It got both, but its confirms are lost: the caller has to be ready to publish them again."""
+    to_parking = Outgoing(site.names.parking, "x", b"{}")
+    async with a_proxied_broker(site) as proxied, Publisher(proxied.broker) as publisher:
+        assert await publisher.publish([to_parking], TIMEOUT) == [Verdict.CONFIRMED]
+        proxied.lose_answers()
+        assert await publisher.publish([to_parking] * 2, timeout=0.5) == [Verdict.UNKNOWN] * 2
+        assert len(await app.parked(3)) == 3

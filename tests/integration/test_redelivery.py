@@ -1,22 +1,26 @@
-"""Messages that come again: after crash loops, and after connections that were closed in the middle of a batch."""
+"""Messages that come again: after crash loops, after connections that were closed in the middle of a batch, and after a
+stop while they could be neither stored nor parked.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aio_pika
 import pytest
+from structlog.testing import capture_logs
 
 from shared.topology import DELIVERY_LIMIT
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.gate import held_back, somebody_waits
-from tests.support.services import service_process
-from tests.support.stores import Site, Stores
+from tests.support.jobs import wait_for_status
+from tests.support.services import running_consumer, service_process
+from tests.support.stores import Site, Stores, put_topology
 
 
 @asynccontextmanager
@@ -94,3 +98,43 @@ async def test_connections_closed_in_the_middle_of_a_batch_cost_nothing(
         assert await database.fetchval("select count(*) from jobs") == 51
         assert await database.fetchval("select max(version) from jobs") == 1, "stored once each"
         assert "Traceback" not in consumer.log.read_text()
+
+
+async def test_a_command_that_cannot_be_stored_goes_back(site: Site, app: Application, database: Any) -> None:
+    """The consumer has it in hand, tries, and is stopped before the database takes it: nothing was acknowledged."""
+    with capture_logs() as lines:
+        async with running_consumer(site):
+            await app.request(a_request(id="before"))
+            await database.execute("alter table jobs rename to gone")
+            await app.send(a_request(id="waiting"))
+            await eventually(lambda: _said(lines, "batch_waits"))
+    await eventually(lambda: _waits_in_the_inbox(site, app, 1))
+    await database.execute("alter table gone rename to jobs")
+    async with running_consumer(site):
+        await wait_for_status(database, "waiting", "pending")
+
+
+async def test_a_command_that_cannot_be_parked_goes_back(stores: Stores, site: Site, app: Application) -> None:
+    """Its own user may not declare the parking queue anew: until an operator does, what is refused waits."""
+    if stores.rabbitmq is None:
+        pytest.skip("the tests did not start the broker: it has no users with fewer rights")
+    own = site.own["consumer"]["AMQP_URL"]
+    with capture_logs() as lines:
+        async with running_consumer(site, amqp_url=own):
+            await app.request(a_request(id="before"))
+            await app.channel.queue_delete(site.names.parked)
+            await app.send({"id": "bad"})
+            await eventually(lambda: _said(lines, "batch_waits"))
+    await eventually(lambda: _waits_in_the_inbox(site, app, 1))
+    await put_topology(site)
+    async with running_consumer(site, amqp_url=own):
+        [parked] = await app.parked(1)
+    assert json.loads(parked.body) == {"id": "bad"}
+
+
+async def _said(lines: Sequence[Mapping[str, Any]], event: str) -> bool:
+    return any(line["event"] == event for line in lines)
+
+
+async def _waits_in_the_inbox(site: Site, app: Application, number: int) -> bool:
+    return await app.count(site.names.inbox) == number

@@ -25,5 +25,6 @@ def test_every_part_counts_and_parts_do_not_run_into_each_other() -> None:
         idempotency_key("a-2030-06-01T12:00:00Z", AT, "t"),
         idempotency_key("a", AT, "t", "x"),
         idempotency_key("a", AT, "t", "y"),
+        idempotency_key("a", AT, "tx"),
     }
-    assert len(keys) == 7
+    assert len(keys) == 8

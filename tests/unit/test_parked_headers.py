@@ -42,6 +42,13 @@ def deep_in_a_program(action: Callable[[], None], frames: int) -> None:
     return deep_in_a_program(action, frames - 1) if frames else action()
 
 
+def test_what_is_parked_has_the_body_that_came() -> None:
+    """Byte for byte, although it could not be understood."""
+    body = b'{"id": "x", \x00\xff not JSON'
+    message = received(Case("x", body, "body", properties=well_behaved()))
+    assert parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer").body == body
+
+
 @repeatable
 @given(st.lists(ENTRIES, max_size=4))
 def test_any_headers_can_be_parked(entries: list[bytes]) -> None:

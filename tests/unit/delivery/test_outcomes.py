@@ -82,9 +82,11 @@ def test_a_delivery_without_retries_has_one_attempt() -> None:
 
 @given(st.integers(0, 40), st.floats(0, 1))
 def test_the_jitter_is_full_and_the_pause_has_a_cap(retry_count: int, chance: float) -> None:
-    pause = full_jitter(retry_count, chance, POLICY)
-    assert timedelta(0) <= pause <= min(POLICY.cap, POLICY.base * 2**retry_count)
-    assert full_jitter(retry_count, 1.0, POLICY) == min(POLICY.cap, POLICY.base * 2**retry_count)
+    """Full: it begins at nothing, so that whatever failed together is spread over all of the pause."""
+    longest = min(POLICY.cap, POLICY.base * 2**retry_count)
+    assert full_jitter(retry_count, chance, POLICY) == longest * chance
+    assert full_jitter(retry_count, 0.0, POLICY) == timedelta(0)
+    assert full_jitter(retry_count, 1.0, POLICY) == longest
 
 
 @pytest.mark.parametrize(

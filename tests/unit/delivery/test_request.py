@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from delivery.http.address_guard import AddressRules
 from delivery.http.request import Request, host_of, prepare
@@ -58,6 +58,18 @@ def test_a_requests_own_accept_header_is_the_only_one() -> None:
 def test_a_named_secret_that_nobody_knows_stops_the_call() -> None:
     result = prepare(replace(A_DELIVERY, secret="billing"), None, AddressRules(), NOW)
     assert result == Unanswered(CallError.SECRET_MISSING)
+
+
+def test_the_signature_is_of_the_very_body_that_is_sent() -> None:
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    delivery = replace(A_DELIVERY, secret="billing")
+    now = datetime.now(UTC)  # a verifier compares it with its own clock
+    request = prepare(delivery, [Webhook(secret)], AddressRules(), now)
+    assert isinstance(request, Request)
+    assert request.headers["webhook-id"] == request.headers["X-Idempotency-Key"] == delivery.idempotency_key
+    Webhook(secret).verify(request.body, request.headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret).verify(request.body + b" ", request.headers)
 
 
 def test_a_port_that_is_not_allowed_stops_the_call() -> None:

@@ -1,0 +1,58 @@
+"""How deliveries ended is told until the broker has confirmed it, and not only until it was sent."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from delivery.announcing import Announcer
+from delivery.dispatch.local_queue import Room
+from delivery.metrics import Metrics
+from delivery.outcomes import Answered, Delivered
+from delivery.store import claim_oldest, record
+from delivery.updates import update_after_call
+from shared.database import open_pool
+from shared.outgoing import Outgoing, Verdict
+from shared.publishing import Publisher
+from tests.support.application import Application
+from tests.support.deliveries import insert_rows
+from tests.support.eventually import eventually
+from tests.support.lost_answers import a_proxied_broker
+from tests.support.stores import Site
+
+COUNT = "select count(*) from delivery_announcements"
+
+
+async def test_what_the_broker_gave_no_verdict_on_is_announced_again(
+    site: Site, app: Application, database: Any
+) -> None:
+    outcomes = f"{site.prefix}outcomes"
+    await app.binds(outcomes, "delivery.completed.#")
+    await insert_rows(database, "a:80", 1)
+    [[delivery], _] = await claim_oldest(database, Room(1, 1, {}), 30.0, 10)
+    await record(database, [update_after_call(delivery, Answered(200), Delivered(), datetime.now(UTC), timedelta(0))])
+    async with (
+        open_pool(site.database_url, "test", 1) as pool,
+        a_proxied_broker(site) as proxied,
+        Publisher(proxied.broker) as publisher,
+    ):
+        announcer = Announcer(pool, proxied.broker, publisher, Metrics(CollectorRegistry()), publish_timeout=0.5)
+        # The channel is open before answers are lost: so the broker gets the event, and its confirm is what is lost.
+        assert await publisher.publish([Outgoing(site.names.parking, "x", b"{}")], 10.0) == [Verdict.CONFIRMED]
+        proxied.lose_answers()
+        assert await announcer.announce_once() == (False, True), "the broker gave no verdict"
+        assert await database.fetchval(COUNT) == 1, "it is still to be announced"
+        proxied.pass_answers_on()
+        announcer.publish_timeout = 10.0
+
+        async def announced() -> bool:
+            await announcer.announce_once()
+            return bool(await database.fetchval(COUNT) == 0)
+
+        await eventually(announced)
+
+    async def came_twice() -> bool:
+        return await app.count(outcomes) == 2
+
+    await eventually(came_twice)
+    await app.channel.queue_delete(outcomes)

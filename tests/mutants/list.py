@@ -1,0 +1,401 @@
+"""The mutants. Text instead of line numbers: where the code has moved or was reworded, `before` and `after` follow it.
+
+A new one is worth its place if a developer could make the mistake, if a user would suffer from it, and if one test is
+clearly the one that must notice. Of two tests that notice, the quicker one is named.
+"""
+
+from tests.mutants.mutant import Mutant
+
+_CONSUMER = (
+    Mutant(
+        name="ack-before-park",
+        harm="A refused command is lost if the broker does not take the parked copy.",
+        file="consumer/handling.py",
+        before="""
+        await self._park(messages, answers)
+        await self._reply(messages, answers)
+        reached(Point.CONSUMER_ANSWERED)
+        await inbox.acknowledge(messages)
+""",
+        after="""
+        await inbox.acknowledge(messages)
+        await self._park(messages, answers)
+        await self._reply(messages, answers)
+        reached(Point.CONSUMER_ANSWERED)
+""",
+        tests=("tests/integration/test_redelivery.py::test_a_command_that_cannot_be_parked_goes_back",),
+    ),
+    Mutant(
+        name="stranger-reschedules",
+        harm="Every user of the broker can reschedule and cancel the jobs of all others.",
+        file="consumer/store.py",
+        before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))",
+        after="and $14::text[] is not null",
+        tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_nobody_else",),
+    ),
+    Mutant(
+        name="older-revision-wins",
+        harm="A request that was overtaken on its way undoes the reschedule that overtook it.",
+        file="consumer/store.py",
+        before="excluded.revision > jobs.revision)",
+        after="excluded.revision <> jobs.revision)",
+        tests=("tests/integration/test_consumer.py::test_a_higher_revision_reschedules_and_a_lower_one_does_not",),
+    ),
+    Mutant(
+        name="oldest-of-a-batch-wins",
+        harm="Of two revisions that arrive together, the job keeps the older one.",
+        file="consumer/folding.py",
+        before="command.revision > change.schedule.revision:",
+        after="command.revision < change.schedule.revision:",
+        tests=("tests/unit/test_folding.py::test_the_highest_revision_wins_in_every_order",),
+    ),
+    Mutant(
+        name="resume-wakes-no-producer",
+        harm="A job that is resumed when it is overdue waits for the next poll instead of ringing at once.",
+        file="consumer/store_steering.py",
+        before="""    if any(row["due_soon"] for row in steered):
+        await due_soon.notify(connection)
+    elif""",
+        after="    if",
+        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
+    ),
+)
+
+_PRODUCER = (
+    Mutant(
+        name="misfire-latest-ignored",
+        harm="After a downtime a job that asked for the latest occurrence alone rings all that it missed.",
+        file="producer/planning.py",
+        before="if job.misfire is Misfire.ALL or start.at >= misfired_before:",
+        after="if job.misfire is not Misfire.SKIP or start.at >= misfired_before:",
+        tests=("tests/unit/test_planning.py::test_under_latest_only_the_last_of_the_late_ones_rings",),
+    ),
+    Mutant(
+        name="burst-without-bound",
+        harm="One rule that is a year behind publishes all of it in a single transaction, and the others wait.",
+        file="producer/planning.py",
+        before=" and len(ringing) < BURST and not enough():",
+        after=" and not enough():",
+        tests=("tests/unit/test_planning.py::test_a_long_catch_up_takes_turns",),
+    ),
+    Mutant(
+        name="refusal-counts-as-ring",
+        harm="An event that the broker refused is taken for published, and never comes.",
+        file="producer/settling.py",
+        before="if verdict is not Verdict.CONFIRMED), len(verdicts))",
+        after="if verdict is Verdict.UNKNOWN), len(verdicts))",
+        tests=(
+            "tests/unit/test_settling.py::test_a_refused_one_shot_keeps_its_moment_and_waits",
+            "tests/unit/test_settling.py::test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed",
+        ),
+    ),
+    Mutant(
+        name="refusals-pause-without-cap",
+        harm="A job whose queue was full for an hour is tried again days later.",
+        file="producer/settling.py",
+        before="return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)",
+        after="return FIRST_PAUSE * doubled",
+        tests=("tests/unit/test_settling.py::test_the_pause_grows_to_a_limit",),
+    ),
+    Mutant(
+        name="key-of-the-publish",
+        harm="An occurrence that is published twice after a crash carries two keys, and is handled twice.",
+        file="producer/events.py",
+        before="key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)",
+        after="key = idempotency_key(job.id, _format_fired_at(fired_at), job.topic, job.trigger_id)",
+        tests=("tests/unit/test_events.py::test_an_occurrence_that_is_published_again_has_the_same_key",),
+    ),
+    Mutant(
+        name="paused-job-rings",
+        harm="A job that was paused rings all the same.",
+        file="producer/store.py",
+        before=' where status = \'pending\'"""',
+        after=" where status in ('pending', 'paused')\"\"\"",
+        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
+    ),
+    Mutant(
+        name="claim-without-lock",
+        harm="Two producers publish the same occurrence, each time.",
+        file="producer/store.py",
+        before="""
+   and next_run_at <= coalesce($1::timestamptz, now())
+ order by next_run_at limit $2 for no key update skip locked
+""",
+        after="""
+   and next_run_at <= coalesce($1::timestamptz, now())
+ order by next_run_at limit $2
+""",
+        tests=("tests/integration/test_claiming.py::test_ten_due_rows_and_three_claimers_at_once",),
+    ),
+    Mutant(
+        name="retention-of-open-jobs",
+        harm="A job that is paused for longer than ended ones are kept is deleted.",
+        file="producer/store.py",
+        before="status <> 'pending' and finished_at < now() - $1::interval",
+        after="status <> 'pending' and coalesce(finished_at, updated_at) < now() - $1::interval",
+        tests=("tests/integration/test_retention.py::test_a_job_that_is_open_is_kept_however_old_it_is",),
+    ),
+    Mutant(
+        name="trigger-of-cancelled-job-rings",
+        harm="A trigger rings after its job was cancelled, and the cancel confirmed.",
+        file="producer/store_triggers.py",
+        before="""
+  from due
+ where status <> 'cancelled'
+""",
+        after="""
+  from due
+""",
+        tests=(
+            "tests/integration/test_triggers.py::test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not",
+        ),
+    ),
+)
+
+_DELIVERY = (
+    Mutant(
+        name="retries-without-end",
+        harm="A receiver that keeps failing is called for ever, and the application never hears that it failed.",
+        file="delivery/outcomes.py",
+        before="if state.retry_count >= state.max_retries:",
+        after="if state.max_retries == 0:",
+        tests=("tests/unit/delivery/test_outcomes.py::test_these_statuses_are_retried_until_the_retries_are_used_up",),
+    ),
+    Mutant(
+        name="retries-without-jitter",
+        harm="All deliveries that failed together come back together, and knock the receiver over again.",
+        file="delivery/outcomes.py",
+        before="return min(policy.cap, policy.base * doubled) * chance",
+        after="return min(policy.cap, policy.base * doubled)",
+        tests=("tests/unit/delivery/test_outcomes.py::test_the_jitter_is_full_and_the_pause_has_a_cap",),
+    ),
+    Mutant(
+        name="redirect-counts-as-delivered",
+        harm="A webhook that has moved is told to be delivered, and its receiver never sees it.",
+        file="delivery/outcomes.py",
+        before="if 200 <= status < 300:",
+        after="if 200 <= status < 400:",
+        tests=("tests/unit/delivery/test_outcomes.py::test_other_4xx_and_redirects_fail_at_once",),
+    ),
+    Mutant(
+        name="signature-of-the-payload",
+        harm="No receiver can verify a signature: it is made over other bytes than those that are sent.",
+        file="delivery/http/request.py",
+        before="headers |= signature_headers(signers, delivery.idempotency_key, body, now)",
+        after='headers |= signature_headers(signers, delivery.idempotency_key, (delivery.payload or "").encode(), now)',
+        tests=("tests/unit/delivery/test_request.py::test_the_signature_is_of_the_very_body_that_is_sent",),
+    ),
+    Mutant(
+        name="old-secret-forgotten",
+        harm="While a secret is rotated, receivers that still have the old one refuse every call.",
+        file="delivery/signing.py",
+        before="signer.sign(key, now, text) for signer in signers)",
+        after="signer.sign(key, now, text) for signer in signers[:1])",
+        tests=("tests/unit/delivery/test_signing.py::test_while_a_secret_is_rotated_the_old_and_the_new_one_verify",),
+    ),
+    Mutant(
+        name="only-the-first-address-checked",
+        harm="A name with a public address and an inner one leads a webhook into the operator's network.",
+        file="delivery/http/resolver.py",
+        before="for info in looked_up.infos:",
+        after="for info in looked_up.infos[:1]:",
+        tests=("tests/unit/delivery/test_resolving.py::test_one_forbidden_address_is_enough_wherever_it_stands",),
+    ),
+    Mutant(
+        name="breaker-never-opens",
+        harm="A receiver that is down is called without a pause, by every delivery that waits for it.",
+        file="delivery/dispatch/circuit_breaker.py",
+        before="failures = breaker.failures + 1\n",
+        after="failures = breaker.failures\n",
+        tests=("tests/unit/delivery/test_breaker.py::test_so_many_failures_in_a_row_open_it",),
+    ),
+    Mutant(
+        name="probe-of-all",
+        harm="When its pause is over, a receiver that just came back gets everything at once instead of one call.",
+        file="delivery/dispatch/circuit_breaker.py",
+        before="return 0 if now < self.open_until else 1",
+        after="return 0 if now < self.open_until else limit",
+        tests=("tests/unit/delivery/test_breaker.py::test_when_the_pause_is_over_one_call_is_let_through",),
+    ),
+    Mutant(
+        name="breaker-pause-does-not-grow",
+        harm="A receiver that is down for days is probed every few seconds.",
+        file="delivery/dispatch/circuit_breaker.py",
+        before="pause = min(policy.longest_pause, 2 * breaker.pause)",
+        after="pause = min(policy.longest_pause, breaker.pause)",
+        tests=("tests/unit/delivery/test_breaker.py::test_a_probe_that_fails_doubles_the_pause_up_to_its_limit",),
+    ),
+    Mutant(
+        name="lease-never-checked",
+        harm="A process that stood still calls a webhook whose delivery another replica has taken over meanwhile.",
+        file="delivery/attempting.py",
+        before="if started - leased.leased_at > self.lease_margin:",
+        after="if started < leased.leased_at:",
+        tests=("tests/unit/delivery/test_attempting.py::test_a_lease_that_may_end_during_the_call_is_not_used",),
+    ),
+    Mutant(
+        name="lost-lease-records",
+        harm="A worker that lost its lease writes its outcome over that of the worker that has it now.",
+        file="delivery/store.py",
+        before="where d.id = o.id and d.version = o.version and d.status = 'PROCESSING'",
+        after="where d.id = o.id and d.status = 'PROCESSING'",
+        tests=("tests/integration/delivery/test_claiming.py::test_a_worker_that_lost_its_lease_records_nothing",),
+    ),
+    Mutant(
+        name="unannounced-outcome-deleted",
+        harm="Retention deletes a delivery before the application has heard how it ended.",
+        file="delivery/store_ended.py",
+        before="       and not exists (select from delivery_announcements a where a.delivery_id = d.id)\n",
+        after="",
+        tests=(
+            "tests/integration/delivery/test_claiming.py::test_retention_deletes_what_ended_long_ago_and_was_announced",
+        ),
+    ),
+    Mutant(
+        name="unconfirmed-outcome-forgotten",
+        harm="An application never hears how a delivery ended, because the broker gave no answer just then.",
+        file="delivery/announcing.py",
+        before="[one.delivery_id for one, verdict in judged if verdict is Verdict.CONFIRMED],",
+        after="[one.delivery_id for one, verdict in judged if verdict in {Verdict.CONFIRMED, Verdict.UNKNOWN}],",
+        tests=(
+            "tests/integration/delivery/test_announcing.py::test_what_the_broker_gave_no_verdict_on_is_announced_again",
+        ),
+    ),
+)
+
+_SHARED = (
+    Mutant(
+        name="ack-before-commit",
+        harm="A command is lost if the database does not take it.",
+        file="shared/batches.py",
+        before="    stored = await _until_done(lambda: handler.store(batch), inbox, stop)\n",
+        after="    await inbox.acknowledge(batch)\n"
+        "    stored = await _until_done(lambda: handler.store(batch), inbox, stop)\n",
+        tests=("tests/integration/test_redelivery.py::test_a_command_that_cannot_be_stored_goes_back",),
+    ),
+    Mutant(
+        name="stop-acks-what-is-not-stored",
+        harm="A consumer that is stopped while the database is away loses the commands that it had taken.",
+        file="shared/batches.py",
+        before="    if stored is not None:\n",
+        after="    if stored is None:\n        await inbox.acknowledge(batch)\n    if stored is not None:\n",
+        tests=("tests/integration/test_redelivery.py::test_a_command_that_cannot_be_stored_goes_back",),
+    ),
+    Mutant(
+        name="nack-counts-as-confirm",
+        harm="An event that a full queue refused is taken for published, and never comes.",
+        file="shared/amqp/wire/confirms.py",
+        before="self._confirm(Verdict.NACKED, data, payload)",
+        after="self._confirm(Verdict.CONFIRMED, data, payload)",
+        tests=("tests/integration/test_publishing.py::test_what_cannot_be_written_shifts_no_verdict",),
+    ),
+    Mutant(
+        name="return-counts-as-confirm",
+        harm="An event that no queue took is taken for published, and never comes.",
+        file="shared/amqp/wire/confirms.py",
+        before="self._rule(place, place + 1, Verdict.RETURNED)",
+        after="self._rule(place, place + 1, Verdict.CONFIRMED)",
+        tests=("tests/integration/test_publishing.py::test_what_no_queue_takes_is_returned_and_not_confirmed",),
+    ),
+    Mutant(
+        name="silence-counts-as-confirm",
+        harm="An event that the broker never confirmed is taken for published, and is lost with the broker.",
+        file="shared/publishing.py",
+        before="unsettled = Verdict.CLOSED if closed_by_broker else Verdict.UNKNOWN",
+        after="unsettled = Verdict.CLOSED if closed_by_broker else Verdict.CONFIRMED",
+        tests=("tests/integration/test_publishing.py::test_what_the_broker_does_not_answer_to_is_unknown",),
+    ),
+    Mutant(
+        name="parked-without-body",
+        harm="A refused command is parked without what it said, and cannot be sent again.",
+        file="shared/parking.py",
+        before="        body=message.body,\n",
+        after='        body=b"",\n',
+        tests=("tests/unit/test_parked_headers.py::test_what_is_parked_has_the_body_that_came",),
+    ),
+    Mutant(
+        name="row-in-a-log-line",
+        harm="A payload that Postgres refuses is written to the log, secrets and all.",
+        file="shared/database.py",
+        before="says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error",
+        after="says: object = error",
+        tests=("tests/integration/test_errors_in_words.py::test_an_error_about_a_value_does_not_quote_it",),
+    ),
+    Mutant(
+        name="password-in-settings",
+        harm="Whatever shows the settings, a log line or a traceback, shows the password of the database.",
+        file="shared/settings.py",
+        before="    database_url: PostgresUrl = Field(repr=False)\n",
+        after="    database_url: PostgresUrl\n",
+        tests=("tests/unit/test_settings.py::test_settings_show_no_password_and_no_secret",),
+    ),
+    Mutant(
+        name="commit-that-is-not-durable",
+        harm="What was acknowledged is lost in a crash of a Postgres that does not wait for its disk by default.",
+        file="shared/database.py",
+        before='"synchronous_commit": "on",',
+        after="",
+        tests=("tests/integration/test_sessions.py::test_a_commit_is_durable_whatever_the_servers_default_is",),
+    ),
+    Mutant(
+        name="migration-without-lock-timeout",
+        harm="A migration that waits for a table makes every service wait behind it, for as long as that takes.",
+        file="shared/migrate.py",
+        before="await connection.execute(f\"set local lock_timeout = '{LONGEST_WAIT}'\")",
+        after='await connection.execute("set local lock_timeout = 0")',
+        tests=("tests/integration/test_schema.py::test_nobody_waits_behind_a_migration_that_waits_for_a_table",),
+    ),
+    Mutant(
+        name="event-without-listener-dropped",
+        harm="An event that no queue is bound for disappears without a trace.",
+        file="shared/topology.py",
+        before='arguments={"alternate-exchange": names.unrouted_exchange}',
+        after="arguments={}",
+        tests=(
+            "tests/integration/test_producer.py"
+            "::test_an_event_that_nobody_listens_to_is_kept_as_unrouted_and_its_job_goes_on",
+        ),
+    ),
+    Mutant(
+        name="key-without-separator",
+        harm="Two jobs whose ids and topics run into each other share a key, and one of them is never delivered.",
+        file="shared/idempotency.py",
+        before='text = "\\0".join(',
+        after='text = "".join(',
+        tests=("tests/unit/test_idempotency.py::test_every_part_counts_and_parts_do_not_run_into_each_other",),
+    ),
+    Mutant(
+        name="fold-rings-twice",
+        harm="In the night when the clocks go back, a daily job rings twice.",
+        file="shared/recurrence/zones.py",
+        before="silent.append((change.at, change.at - length))",
+        after="silent.append((change.at, change.at))",
+        tests=("tests/unit/recurrence/test_daylight_saving.py::test_the_rings_around_a_change_are",),
+    ),
+    Mutant(
+        name="backoff-without-cap",
+        harm="After a long outage a service stays away for hours although the store is back.",
+        file="shared/backoff.py",
+        before="pause = min(self.cap, self.first * 2.0 ** min(self.failures, 30))",
+        after="pause = self.first * 2.0 ** min(self.failures, 30)",
+        tests=("tests/unit/test_backoff.py::test_pauses_double_up_to_the_cap",),
+    ),
+    Mutant(
+        name="replicas-in-step",
+        harm="All replicas come back at the same moments, and knock the store over again.",
+        file="shared/backoff.py",
+        before="return pause * random.uniform(0.5, 1.0)",
+        after="return pause",
+        tests=("tests/unit/test_backoff.py::test_two_replicas_do_not_march_in_step",),
+    ),
+    Mutant(
+        name="loop-ends-unnoticed",
+        harm="A service whose loop ended by mistake goes on without doing its work, and looks well.",
+        file="shared/lifecycle.py",
+        before='    if not stop.requested:\n        raise EndedByItself(f"{name} ended',
+        after='    if stop.failure is not None:\n        raise EndedByItself(f"{name} ended',
+        tests=("tests/unit/test_lifecycle.py::test_a_loop_that_returns_before_the_stop_is_a_failure",),
+    ),
+)
+
+MUTANTS = (*_CONSUMER, *_PRODUCER, *_DELIVERY, *_SHARED)

@@ -1,0 +1,22 @@
+"""Pauses between tries: they grow, they have a cap, and no two replicas have the same."""
+
+from shared.backoff import Backoff
+
+
+def test_pauses_double_up_to_the_cap() -> None:
+    backoff = Backoff(first=0.2, cap=10.0)
+    for longest in (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, *[10.0] * 1000):
+        assert longest / 2 <= backoff.next_pause() <= longest
+
+
+def test_a_success_begins_anew() -> None:
+    backoff = Backoff(first=0.2, cap=10.0)
+    for _ in range(10):
+        backoff.next_pause()
+    backoff.reset()
+    assert backoff.next_pause() <= 0.2
+
+
+def test_two_replicas_do_not_march_in_step() -> None:
+    one, other = Backoff(), Backoff()
+    assert [one.next_pause() for _ in range(20)] != [other.next_pause() for _ in range(20)]
