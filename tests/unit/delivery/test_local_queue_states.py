@@ -57,7 +57,8 @@ class QueueMachine(RuleBasedStateMachine):
     def _add(self, reservation: Reservation, wanted: Sequence[str]) -> None:
         room = self.queue.room(self.now)
         assert 0 <= room.total <= self.queue.max_calls
-        left, found = Counter({host: room.exceptions.get(host, room.per_host) for host in HOSTS}), []
+        left = Counter({host: room.exceptions.get(host, room.per_host) for host in HOSTS})
+        found: list[Delivery] = []
         for host in wanted:
             if left[host] > 0 and len(found) < room.total:
                 left[host] -= 1
