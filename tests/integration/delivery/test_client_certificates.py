@@ -84,17 +84,7 @@ def test_what_is_wrong_with_the_files_is_said_with_the_setting(
 ) -> None:
     other = authority.issue("other")
     encrypted = tmp_path / "encrypted.key"
-    command: list[str | Path] = [
-        "openssl",
-        "ec",
-        "-in",
-        ours.key,
-        "-aes256",
-        "-passout",
-        "pass:secret",
-        "-out",
-        encrypted,
-    ]
+    command = ["openssl", "ec", "-in", str(ours.key), "-aes256", "-passout", "pass:secret", "-out", str(encrypted)]
     subprocess.run(command, check=True, capture_output=True, timeout=30)
     broken = tmp_path / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
