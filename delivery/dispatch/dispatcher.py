@@ -150,8 +150,13 @@ class Dispatcher:
             self._report(delivery, result)
             self.recorder.submit(result.update)
         # A claim may have left rows of this host in the table for want of room.
-        if self._table_has_more or self._wanting is not None:
+        if self._may_have_more:
             self._claim_for([delivery.host])
+
+    @property
+    def _may_have_more(self) -> bool:
+        """Whether the table may have rows to claim. While a claim is under way, it may: the claim decides."""
+        return self._table_has_more or self._wanting is not None
 
     def _claim_for(self, hosts: Iterable[str]) -> None:
         """Claim again if one of the hosts wants more rows. During a claim that is decided when it has ended: it may
@@ -176,7 +181,7 @@ class Dispatcher:
             self._wakeup.ring()  # due again before the next poll
         if was_full:
             self._start_calls()
-            if self._table_has_more:
+            if self._may_have_more:
                 self._wakeup.ring()
 
     def _report(self, delivery: Delivery, result: AttemptResult) -> None:
