@@ -17,18 +17,21 @@ class Line:
     """An inbox, and what its connection does: it brings one message after the other while it is read from."""
 
     def __init__(self, *bodies: bytes) -> None:
-        self.reads = True
+        self._reads = True
         self.to_come = list(enumerate(bodies, 1))
         self._channel = SimpleNamespace(is_closed=False, pause=self._pause, resume=self._resume)
         self.inbox = Inbox(cast("WireChannel", self._channel))
         self._resume()
 
+    def is_read(self) -> bool:
+        return self._reads
+
     def _pause(self) -> None:
-        self.reads = False
+        self._reads = False
 
     def _resume(self) -> None:
-        self.reads = True
-        while self.to_come and self.reads:
+        self._reads = True
+        while self.to_come and self._reads:
             self.inbox.add(a_message(*self.to_come.pop(0)))
 
     async def next_tags(self) -> list[int]:
@@ -41,10 +44,10 @@ def a_message(tag: int, body: bytes) -> Received:
 
 async def test_nothing_is_read_while_more_is_held_than_there_is_room_for() -> None:
     line = Line(HALF, HALF, b"{}", b"too much", b"too much")
-    assert not line.reads
+    assert not line.is_read()
     assert [len(message.body) for message in line.inbox._received] == [len(HALF), len(HALF), 2]
     assert await line.next_tags() == [1]
-    assert line.reads
+    assert line.is_read()
     assert await line.next_tags() == [2]
     assert await line.next_tags() == [3, 4, 5]
     assert line.inbox._held_bytes == 0
@@ -52,11 +55,11 @@ async def test_nothing_is_read_while_more_is_held_than_there_is_room_for() -> No
 
 async def test_a_message_that_is_larger_than_all_room_gets_through() -> None:
     line = Line(b"{}", MORE_THAN_ALL, MORE_THAN_ALL, b"{}")
-    assert not line.reads
+    assert not line.is_read()
     assert await line.next_tags() == [1, 2]
-    assert not line.reads
+    assert not line.is_read()
     assert await line.next_tags() == [3]
-    assert line.reads
+    assert line.is_read()
     assert await line.next_tags() == [4]
 
 
@@ -71,9 +74,9 @@ async def test_a_batch_that_waits_for_more_lets_the_connection_read_on() -> None
 
 async def test_a_channel_that_is_lost_is_read_from_and_what_comes_after_it_is_not_kept() -> None:
     line = Line(MORE_THAN_ALL, b"after", b"after")
-    assert not line.reads
+    assert not line.is_read()
     line.inbox.lose()
-    assert line.reads
+    assert line.is_read()
     assert line.to_come == []
     assert len(line.inbox._received) == 1
     assert await line.next_tags() == []
@@ -81,5 +84,5 @@ async def test_a_channel_that_is_lost_is_read_from_and_what_comes_after_it_is_no
 
 async def test_small_messages_pause_nothing() -> None:
     line = Line(*[b"{}"] * 5_000)
-    assert line.reads
+    assert line.is_read()
     assert line.to_come == []
