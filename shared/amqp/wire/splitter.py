@@ -7,7 +7,7 @@ pamqp cannot decode ends the connection. Frames that are taken out here meet nei
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Protocol, SupportsIndex, cast
 
@@ -48,10 +48,11 @@ class Taker(Protocol):
 class SplittingReader(asyncio.StreamReader):
     """The reader of one connection. aiormq finds in it what no taker has taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._takers: dict[int, Taker] = {}  # by channel
         self._unfinished = b""
+        self._clock = clock
         self._told_aiormq_at = 0.0
         self._socket: asyncio.Transport | None = None
         self._full: set[int] = set()
@@ -135,7 +136,7 @@ class SplittingReader(asyncio.StreamReader):
 
     def _tell_aiormq_that_the_broker_lives(self, left: list[bytes]) -> None:
         """aiormq gives up a connection on which it sees no frame for a while, and all that came was taken."""
-        now = time.monotonic()
+        now = self._clock()
         if now - self._told_aiormq_at >= _HEARTBEAT_SECONDS:
             self._told_aiormq_at = now
             left.append(_HEARTBEAT_FRAME)

@@ -199,11 +199,10 @@ async def test_a_channel_is_taken_from_until_the_broker_has_closed_it(closing: A
     assert [name for _, _, name, _ in await read_all(reader)] == [type(closing).__name__, "Deliver"]
 
 
-async def test_aiormq_hears_that_the_broker_lives_though_everything_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = SplittingReader()
-    reader.divert(OURS, TakeAll())
+async def test_aiormq_hears_that_the_broker_lives_though_everything_is_taken() -> None:
     clock = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    reader = SplittingReader(lambda: clock[0])
+    reader.divert(OURS, TakeAll())
     for _ in range(3):
         for _ in range(5):
             reader.feed_data(wire(Basic.Ack(1), OURS))
