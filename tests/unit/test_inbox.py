@@ -23,9 +23,6 @@ class Line:
         self.inbox = Inbox(cast("WireChannel", self._channel))
         self._resume()
 
-    def is_read(self) -> bool:
-        return self._reads
-
     def _pause(self) -> None:
         self._reads = False
 
