@@ -15,6 +15,7 @@ from delivery.http.caller import ANSWER_CAP, Caller
 from delivery.http.resolver import AddressInfo
 from delivery.outcomes import Answered, CallError, Unanswered
 from tests.support.certificates import self_signed
+from tests.support.eventually import PATIENCE
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call
 from tests.support.receiver import Call, Gate, a_receiver, answering
 
@@ -75,7 +76,7 @@ async def test_a_server_that_never_answers_is_a_timeout() -> None:
     async with a_receiver(Gate()) as receiver:
         started = time.monotonic()
         assert await call(receiver.url, timeout=0.3) == Unanswered(CallError.TIMEOUT)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < PATIENCE
 
 
 async def test_a_server_that_drips_its_headers_is_cut_at_the_total() -> None:
@@ -89,7 +90,7 @@ async def test_a_server_that_drips_its_headers_is_cut_at_the_total() -> None:
     async with a_raw_server(drip) as url:
         started = time.monotonic()
         assert await call(url, timeout=0.5) == Unanswered(CallError.TIMEOUT)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < PATIENCE
 
 
 async def test_a_server_that_drips_its_body_is_cut_at_the_total_and_its_status_counts() -> None:
@@ -103,10 +104,10 @@ async def test_a_server_that_drips_its_body_is_cut_at_the_total_and_its_status_c
     async with a_raw_server(drip) as url:
         started = time.monotonic()
         result = await call(url, timeout=0.5)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < PATIENCE
         assert isinstance(result, Answered)
         assert result.status == 200
-        assert 0 < len(result.body) < 20
+        assert 0 < len(result.body) < 4000, "as far as it had come"
 
 
 async def test_a_server_that_reads_nothing_is_a_timeout() -> None:
