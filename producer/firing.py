@@ -83,7 +83,7 @@ class _Transaction:
     connection: Connection
     began: float  # by time.monotonic(): no later than Postgres read its clock for now()
     clock_read: float  # and no earlier
-    published: bool = False  # the broker has the claim's messages: what is not committed is published again
+    published: bool = False  # the broker may have the claim's messages: what is not committed is published again
 
     def mark_published(self) -> None:
         self.published = True
@@ -181,9 +181,9 @@ class Firer:
     async def _publish(self, transaction: _Transaction, prepared: PreparedClaim) -> FiredClaim:
         """After it returns there is a verdict on each message; what the broker did not answer in time is UNKNOWN."""
         await self._stand_aside()
+        transaction.mark_published()  # before: a publish that fails may have sent some of it
         with self.lane_metrics.confirm.time():
             verdicts = await self.publisher.publish(prepared.messages, self.publish_timeout)
-        transaction.mark_published()
         reached(Point.PRODUCER_PUBLISHED)
         return FiredClaim(
             lane=self.lane,
