@@ -39,10 +39,10 @@ class Inbox:
     async def consuming(cls, channel: WireChannel, queue: str) -> AsyncIterator["Inbox"]:
         inbox = cls(channel)
         channel.close_callbacks.add(lambda *_: inbox.lose())
-        with lost_connections_as_errors():
-            # A queue that is deleted cancels the consumer and leaves the channel open: start afresh then too.
-            await channel.consume(queue, inbox.add, on_cancel=inbox.lose, timeout=CHANNEL_TIMEOUT)
         try:
+            with lost_connections_as_errors():
+                # A queue that is deleted cancels the consumer and leaves the channel open: start afresh then too.
+                await channel.consume(queue, inbox.add, on_cancel=inbox.lose, timeout=CHANNEL_TIMEOUT)
             yield inbox
         finally:
             inbox.lose()

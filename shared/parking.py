@@ -38,7 +38,7 @@ def parked_copy(message: Received, *, exchange: str, errors: Sequence[str], park
         "duebell-parked-at": datetime.now(UTC),
         "duebell-exchange": message.exchange,
         "duebell-routing-key": message.routing_key,
-        # Every publish of ours has a message_id of its own: returns are told apart by it.
+        # The copy has a message_id of its own: the broker's returns name a message by it.
         **({"duebell-message-id": message.message_id} if message.message_id else {}),
         # RabbitMQ lets nobody publish under another's name.
         **({"duebell-user-id": message.user_id} if message.user_id else {}),

@@ -59,8 +59,9 @@ class Publisher:
         it does not come to is left for the next time.
         """
         # A channel that was refused by a full queue is refused for good if somebody lifts that queue's limit: RabbitMQ
-        # tells it only when the queue has room again below the limit. A new channel asks for itself.
-        if self._trouble & {Verdict.UNKNOWN, Verdict.CLOSED, Verdict.NACKED}:
+        # tells it only when the queue has room again below the limit. A new channel asks for itself. And a return that
+        # could not be told from others may be followed by more of them, which would be taken for the next batch's.
+        if self._trouble & {Verdict.UNKNOWN, Verdict.CLOSED, Verdict.NACKED, Verdict.RETURNED}:
             await self._retire()
         if self._trouble & {Verdict.CLOSED, Verdict.RETURNED}:
             await self._heal_topology()
