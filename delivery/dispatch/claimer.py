@@ -38,7 +38,9 @@ class Claimer:
                 room = self.queue.room(time.monotonic())
                 found, looked_at = await claim_oldest(connection, room, self.lease_margin, LOOK_AT_ROWS, now)
                 reservation.add(found)
-                if looked_at == LOOK_AT_ROWS:
+                # Rows that will wait for a quick host count towards the total as well. They take no room from other
+                # hosts, so the round has a total of its own.
+                if looked_at == LOOK_AT_ROWS or len(found) == room.total < looked_at:
                     await self._claim_round(connection, reservation, now)
             reservation.commit(time.monotonic())
         rows = reservation.rows

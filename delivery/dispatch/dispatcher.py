@@ -29,6 +29,9 @@ from shared.pulse import beat, resting, with_a_pulse_of_its_own
 # The loop looks at the table this often, even if nothing wakes it.
 POLL_SECONDS = 0.5
 MIN_SLEEP_SECONDS = 0.001
+# After a claim that found only rows of hosts without room, calls that end lead to the next one no sooner than this. A
+# host that is down may have rows in the table for hours, and every call of every other host would look for them.
+EMPTY_CLAIM_PAUSE_SECONDS = 0.05
 # Before the process's own grace time is over: to give back the rows whose calls have not ended.
 TIME_TO_GIVE_BACK = 3.0
 
@@ -42,6 +45,8 @@ class Dispatcher:
     metrics: Metrics
     _wakeup: Bell = field(default_factory=Bell)
     _table_has_more: bool = True  # rows that are due and were not claimed, as far as this process knows
+    _no_claim_before: float = 0.0  # by time.monotonic(): for the sake of calls that end
+    _claim_later: asyncio.TimerHandle | None = None
     _wanting: set[str] | None = None  # hosts that want more rows since the claim under way began; None: there is none
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)
     _call_tasks: asyncio.TaskGroup | None = None  # while `run` runs
@@ -97,6 +102,8 @@ class Dispatcher:
             wanting, self._wanting = self._wanting, None
         if claim.rows:
             reached(Point.DELIVERY_CLAIMED)
+        elif claim.left_rows:
+            self._no_claim_before = time.monotonic() + EMPTY_CLAIM_PAUSE_SECONDS
         self._start_calls()
         self._give_back(self.queue.withdraw_stale(time.monotonic()))
         if self._table_has_more:
@@ -142,6 +149,7 @@ class Dispatcher:
             self.recorder.submit(given_back(delivery))  # `run` waits until it is written
             raise
         finally:
+            was_full = self.queue.calls == self.queue.max_calls
             self.queue.end_call(delivery.host)
         if result is None:
             self.recorder.submit(given_back(delivery))  # written only if no other process has claimed it meanwhile
@@ -149,14 +157,30 @@ class Dispatcher:
             reached(Point.DELIVERY_CALLED)
             self._report(delivery, result)
             self.recorder.submit(result.update)
-        # A claim may have left rows of this host in the table for want of room.
-        if self._may_have_more:
-            self._claim_for([delivery.host])
+        self._claim_after_call(delivery.host, was_full=was_full)
 
     @property
     def _may_have_more(self) -> bool:
         """Whether the table may have rows to claim. While a claim is under way, it may: the claim decides."""
         return self._table_has_more or self._wanting is not None
+
+    def _claim_after_call(self, host: str, *, was_full: bool) -> None:
+        """A claim may have left rows in the table for want of room: of this host; or of any host, if all calls that are
+        allowed were under way.
+        """
+        if not self._may_have_more:
+            return
+        wait = self._no_claim_before - time.monotonic()
+        if was_full:
+            self._wakeup.ring()
+        elif wait <= 0 or self._wanting is not None:
+            self._claim_for([host])
+        elif self._claim_later is None and self.queue.wants_more(host, time.monotonic()):
+            self._claim_later = asyncio.get_running_loop().call_later(wait, self._claim_now)
+
+    def _claim_now(self) -> None:
+        self._claim_later = None
+        self._wakeup.ring()
 
     def _claim_for(self, hosts: Iterable[str]) -> None:
         """Claim again if one of the hosts wants more rows. During a claim that is decided when it has ended: it may

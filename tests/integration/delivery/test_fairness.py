@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -127,6 +128,22 @@ async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(sit
             calls.end("a:80")
     given_back = [(result.attempt, result.pause) for result in calls.updates]
     assert given_back == [(None, timedelta(0))] * 4, "due at once for somebody else, not when their leases are over"
+
+
+async def test_rows_that_will_wait_for_a_quick_host_take_no_room_from_other_hosts(site: Site, database: Any) -> None:
+    """They are older, and more than all calls that are allowed: a claim brings the others' rows all the same."""
+    queue = a_queue(max_calls=64, max_calls_per_host=16)
+    for _ in range(20):
+        queue.report("quick:80", well=True, seconds=0.001, now=time.monotonic())
+    await insert_rows(database, "quick:80", 500, due_in=-100)
+    async with a_claimer(site, queue) as claimer:
+        first = await claimer.claim_once()  # of a host that has no rows here yet: no more than may be called
+        await insert_rows(database, "other:80", 5, due_in=-1)
+        claim = await claimer.claim_once()
+    hosts = Counter(delivery.host for delivery in claim.rows)
+    assert len(first.rows) == 16
+    assert hosts["quick:80"] >= 64 - 16, "all that could be called, and more"
+    assert hosts["other:80"] == 5
 
 
 class CallsByHand:
