@@ -35,9 +35,9 @@ check: setup lint types ## the inner loop: lint, types, import rules and the uni
 	@echo "== unit tests"
 	@$(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS) tests/unit
 
-test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=4 at a time)
+test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=3 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),4) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),3) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
 
 mutants: setup ## known mistakes, made one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)

@@ -73,7 +73,9 @@ class Progress:
         if self.tests:
             return
         self.tests, self.began = tests, time.monotonic()
-        usually = f", usually {clock(self.usual.run)} min for all on two quiet cores" if self.usual.run else ""
+        usually = (
+            f"; all of them took {clock(self.usual.run)} min when that was last recorded" if self.usual.run else ""
+        )
         self.reporter.write_line(f"{tests} tests{usually}")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
