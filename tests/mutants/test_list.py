@@ -1,6 +1,6 @@
 """The list follows the code: the text that a mutant replaces is in its file once, and the tests that it names exist."""
 
-import ast
+import re
 from functools import cache
 
 import pytest
@@ -14,14 +14,13 @@ of_each = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.n
 
 @cache
 def functions_of(file: str) -> frozenset[str]:
-    tree = ast.parse((ROOT / file).read_text())
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(re.findall(r"^(?:async )?def (\w+)", (ROOT / file).read_text(), re.MULTILINE))
 
 
 @of_each
 def test_its_text_is_in_its_file_once_and_what_comes_of_it_can_be_imported(mutant: Mutant) -> None:
     mutated = mutant.mutated((ROOT / mutant.file).read_text())
-    ast.parse(mutated)
+    compile(mutated, mutant.file, "exec")
 
 
 @of_each

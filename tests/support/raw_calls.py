@@ -22,12 +22,12 @@ def to_loopback(_: str, port: int) -> list[AddressInfo]:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
-def a_request(url: str, timeout: float = 5.0, body: bytes = b"{}") -> Request:
+def a_request(url: str, timeout: float = 60.0, body: bytes = b"{}") -> Request:
     return Request(target_of(url), {"X-Idempotency-Key": "k", "Accept-Encoding": "identity"}, body, timeout)
 
 
-async def call(url: str, timeout: float = 5.0, rules: AddressRules = LOOPBACK, **options: Any) -> CallResult:
-    async with Caller.opened(rules, connect_timeout=1.0, **options) as caller:
+async def call(url: str, timeout: float = 60.0, rules: AddressRules = LOOPBACK, **options: Any) -> CallResult:
+    async with Caller.opened(rules, connect_timeout=10.0, **options) as caller:
         return await caller.call(a_request(url, timeout))
 
 

@@ -59,7 +59,7 @@ async def test_a_redirect_is_not_followed() -> None:
 
 async def test_cookies_are_not_kept() -> None:
     async with a_receiver(answering(200, headers={"Set-Cookie": "a=b"})) as receiver:
-        async with Caller.opened(LOOPBACK, 1.0) as caller:
+        async with Caller.opened(LOOPBACK, 10.0) as caller:
             for _ in range(2):
                 await caller.call(a_request(receiver.url))
         assert [c.headers.get("Cookie") for c in receiver.calls] == [None, None]
@@ -114,7 +114,7 @@ async def test_a_server_that_reads_nothing_is_a_timeout() -> None:
     async def deaf(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)
 
-    async with a_raw_server(deaf) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+    async with a_raw_server(deaf) as url, Caller.opened(LOOPBACK, 10.0) as caller:
         result = await caller.call(a_request(url, timeout=0.3, body=b"x" * 1_000_000))
     assert result == Unanswered(CallError.TIMEOUT)
 
@@ -203,7 +203,7 @@ async def test_cancelled_and_timed_out_calls_do_not_wear_the_pool_out() -> None:
         await asyncio.sleep(random.uniform(0, 0.06))
         return web.Response(text="ok")
 
-    async with a_receiver(slow) as receiver, Caller.opened(LOOPBACK, 1.0) as caller:
+    async with a_receiver(slow) as receiver, Caller.opened(LOOPBACK, 10.0) as caller:
 
         async def churn(number: int) -> None:
             for _ in range(25):

@@ -51,7 +51,7 @@ async def test_no_header_is_sent_that_the_request_does_not_name() -> None:
     async with a_raw_server(lambda reader, writer: answer_and_close(lines, answer, reader, writer)) as url:
         request = prepare(a_delivery(url=url, headers={"X-Own": "1"}), None, LOOPBACK, datetime.now(UTC))
         assert isinstance(request, Request)
-        async with Caller.opened(LOOPBACK, 1.0) as caller:
+        async with Caller.opened(LOOPBACK, 10.0) as caller:
             await caller.call(request)
     names = sorted(line.split(b":")[0].decode() for line in lines[1:])
     assert names == sorted(["Host", "Content-Length", *request.headers])
@@ -111,7 +111,7 @@ async def test_a_server_that_changes_the_protocol_has_answered() -> None:
 
 
 async def test_a_header_of_two_lines_is_never_sent() -> None:
-    async with a_receiver() as receiver, Caller.opened(LOOPBACK, 1.0) as caller:
+    async with a_receiver() as receiver, Caller.opened(LOOPBACK, 10.0) as caller:
         for value in ("a\r\nX-Smuggled: b", "a\nb", "a\0b"):
             request = Request(target_of(receiver.url), {"X-Own": value}, b"{}", 1.0)
             assert await caller.call(request) == Unanswered(CallError.UNEXPECTED)
@@ -157,7 +157,7 @@ async def test_a_connection_that_was_closed_while_it_was_kept_costs_no_attempt()
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     async with (
         a_raw_server(lambda reader, writer: answer_and_close([], answer, reader, writer)) as url,
-        Caller.opened(LOOPBACK, 1.0) as caller,
+        Caller.opened(LOOPBACK, 10.0) as caller,
     ):
         assert [await caller.call(a_request(url)) for _ in range(10)] == [Answered(200, None, b"ok")] * 10
 
@@ -176,7 +176,7 @@ async def test_a_server_that_never_answers_is_called_once_an_attempt() -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             await writer.drain()
 
-    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 10.0) as caller:
         assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
         assert await caller.call(a_request(url)) == Unanswered(CallError.CONNECTION_LOST)
         assert requests == 3
@@ -198,7 +198,7 @@ async def test_half_an_answer_on_a_kept_connection_is_not_asked_for_again() -> N
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             await writer.drain()
 
-    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 1.0) as caller:
+    async with a_raw_server(answer_the_first) as url, Caller.opened(LOOPBACK, 10.0) as caller:
         assert await caller.call(a_request(url)) == Answered(200, None, b"ok")
         assert await caller.call(a_request(url)) == Unanswered(CallError.CONNECTION_LOST)
     assert requests == 2
@@ -220,7 +220,7 @@ def test_no_more_than_so_many_connections_are_kept(
             connected -= 1
 
     async def run() -> None:
-        async with AsyncExitStack() as servers, Caller.opened(LOOPBACK, 1.0) as caller:
+        async with AsyncExitStack() as servers, Caller.opened(LOOPBACK, 10.0) as caller:
             urls = [await servers.enter_async_context(a_raw_server(serve)) for _ in range(8)]
             for _ in range(2):
                 for url in urls:
@@ -242,7 +242,7 @@ async def test_a_receiver_that_stops_reading_does_not_keep_the_connection(monkey
     accepted = socket.create_server(("127.0.0.1", 0))
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     url = f"http://127.0.0.1:{accepted.getsockname()[1]}/"
-    async with Caller.opened(LOOPBACK, 1.0) as caller:
+    async with Caller.opened(LOOPBACK, 10.0) as caller:
         for _ in range(3):
             request = a_request(url, timeout=0.1, body=b"x" * 20_000_000)
             assert await caller.call(request) == Unanswered(CallError.TIMEOUT)
