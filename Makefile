@@ -5,7 +5,7 @@ PY := .venv/bin/python
 RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
-CODE := $(wildcard cli consumer producer delivery shared stack client contract examples bench grafana tests)
+CODE := $(wildcard cli consumer producer delivery shared stack client examples bench tools tests)
 
 .PHONY: help setup prometheus extras demo birthdays up check test mutants bench fuzz chaos lint types dashboards contract audit sbom lock
 
@@ -70,11 +70,11 @@ types: setup
 	@echo "== types"
 	@.venv/bin/mypy $(CODE)
 
-dashboards: setup ## write Grafana's dashboards anew after a change in grafana/pages
-	@$(PY) -m grafana
+dashboards: setup ## write Grafana's dashboards anew after a change in tools/dashboards/pages
+	@$(PY) -m tools.dashboards
 
-contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/messages.py
-	@$(PY) -m contract
+contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/contract/messages.py
+	@$(PY) -m tools.contract
 
 audit: setup ## ask whether a vulnerability is known in what a release installs (STRICT=1: fail if nobody can be asked)
 	@.ci/audit $(ARGS)

@@ -15,7 +15,7 @@ from bench.plan import Plan
 from bench.receiving import a_receiver
 from bench.rig import QUEUE, Rig, Running
 from bench.waiting import until, until_messages
-from shared.outgoing import Outgoing
+from shared.amqp.message import OutgoingMessage
 
 CONNECTIONS = 64
 ALONE = ("aiohttp", "delivery's caller")
@@ -45,7 +45,7 @@ async def deliver(rig: Rig, count: int, url: str) -> tuple[float, Cost]:
         return await deliver_with(rig, delivery, events[warm_up:], warm_up)
 
 
-async def deliver_with(rig: Rig, delivery: Running, events: list[Outgoing], before: int) -> tuple[float, Cost]:
+async def deliver_with(rig: Rig, delivery: Running, events: list[OutgoingMessage], before: int) -> tuple[float, Cost]:
     with delivery.held_back():
         await publish_all(rig.ground.amqp_url, events)
     began = time.perf_counter()

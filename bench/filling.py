@@ -1,8 +1,8 @@
 """Rows and messages for benchmarks to work on. Rows are written by Postgres itself: a million in seconds."""
 
 from bench.indexes import without_indexes
-from shared import due_soon
-from shared.database import Connection
+from shared.postgres import wake_producers
+from shared.postgres.pool import Connection
 from shared.recurrence import RuleSpec
 
 PAYLOAD = '{"text": "' + "x" * 100 + '", "n": 1}'
@@ -45,7 +45,7 @@ async def add_due(database: Connection, count: int, name: str = "due-", rule: st
     """Jobs that came due within the last five seconds; producers are told, as a consumer would."""
     await database.execute(DUE, name, TOPIC, PAYLOAD, count, rule)
     await _settle_down(database)
-    await database.execute("select pg_notify($1, '')", due_soon.CHANNEL)
+    await database.execute("select pg_notify($1, '')", wake_producers.CHANNEL)
 
 
 async def add_overdue(database: Connection, count: int, name: str = "overdue-") -> None:

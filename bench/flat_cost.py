@@ -15,7 +15,8 @@ from bench.firing import fire_with
 from bench.ingest import store_with
 from bench.plan import Plan
 from bench.rig import Rig
-from producer.store import DUE_NOW, OVERDUE, PLANNER, claim_due, look_ahead
+from producer.store.jobs import PLANNER
+from producer.store.lanes import DUE_NOW, OVERDUE, claim_due, look_ahead
 
 CLAIM = 100
 CLAIMS = 50

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from shared.database import Connection
+from shared.postgres.pool import Connection
 
 # Those of constraints stay: foreign keys and partitioned tables lean on them.
 INDEXES = """

@@ -21,7 +21,7 @@ from aio_pika.abc import AbstractChannel
 
 from bench.figures import Cost
 from bench.store_processes import StoreProcesses
-from shared.names import Names
+from shared.contract.names import Names
 from stack.directory import LOGS, run_directory
 from stack.services import Ground, Service, prepare
 from stack.stores import stores

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from aio_pika.abc import AbstractChannel
 
-from shared.database import Connection
+from shared.postgres.pool import Connection
 
 LONGEST_WAIT = 90.0
 LOOK_EVERY = 0.005

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from cli import commands, deliveries, jobs, parked, preview, status
-from shared.logs import configure_logs
+from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
 app = typer.Typer(

@@ -15,17 +15,9 @@ from cli.moments import parse_duration
 from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
 from cli.running import run
 from cli.sending import send
-from shared.instants import format_instant
-from shared.messages import (
-    CANCEL_TYPE,
-    PAUSE_TYPE,
-    REQUEST_TYPE,
-    RESUME_TYPE,
-    TRIGGER_TYPE,
-    Misfire,
-    Outcome,
-)
-from shared.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+from shared.contract.instants import format_instant
+from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
+from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 from shared.recurrence.spec import Fold, Gap
 
 Id = Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")]

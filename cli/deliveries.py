@@ -11,7 +11,7 @@ from cli.ground import Ground
 from cli.jobs import Limit, Since, Topic, Until, moment, show_attempts, with_raw_payload
 from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
 from cli.running import run
-from delivery import store_ended
+from delivery.store import replay as failed_deliveries
 
 BATCH = 500
 
@@ -105,11 +105,13 @@ def replay(
     """
 
     async def work() -> None:
-        wanted = store_ended.Wanted(ids or None, job or None, moment("--from", since), moment("--to", until), reason)
-        if wanted == store_ended.Wanted():
+        wanted = failed_deliveries.Wanted(
+            ids or None, job or None, moment("--from", since), moment("--to", until), reason
+        )
+        if wanted == failed_deliveries.Wanted():
             raise BadUsage("say which: ids, --job, --reason, --from or --to")
         async with Ground.find().database(writes=True) as connection:
-            failed = await store_ended.select_failed(connection, wanted, limit)
+            failed = await failed_deliveries.select_failed(connection, wanted, limit)
             if not failed:
                 raise Failure("no failed delivery fits, or those that do were replayed already")
             rows = [{name: getattr(one, name) for name in one.__slots__} for one in failed]
@@ -122,7 +124,9 @@ def replay(
             if not dry_run:
                 require_consent(f"This calls the webhooks of {len(failed)} failed deliveries again", yes=yes)
                 for first in range(0, len(failed), BATCH):
-                    replayed |= await store_ended.replay(connection, [one.id for one in failed[first : first + BATCH]])
+                    replayed |= await failed_deliveries.replay(
+                        connection, [one.id for one in failed[first : first + BATCH]]
+                    )
         if in_json:
             rows = [{**row, "replayed_as": replayed.get(row["id"])} for row in rows]
             show_json({"dry_run": dry_run, "deliveries": rows})

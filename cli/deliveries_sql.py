@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.database import Connection
+from shared.postgres.pool import Connection
 
 # The URL's query may carry a secret: it is not shown in lists.
 _SHOWN = """id, job_id, topic, sequence, status, host, retry_count + 1 as attempt, due_at, next_attempt_at, finished_at,

@@ -18,9 +18,10 @@ from pydantic_settings import BaseSettings
 
 from cli.failures import BadUsage, Failure, Unreachable
 from shared.amqp import wire
-from shared.database import Connection, describe
-from shared.names import Names
-from shared.settings import AmqpUrl, PostgresUrl
+from shared.contract.names import Names
+from shared.postgres.errors import describe
+from shared.postgres.pool import Connection
+from shared.runtime.settings import AmqpUrl, PostgresUrl
 
 ENDPOINTS = Path(".stack/endpoints.json")
 CONNECT_TIMEOUT = 10.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.database import Connection
+from shared.postgres.pool import Connection
 
 _SHOWN = """id, status, topic, next_run_at, retry_at, revision, sequence, last_due_at, finished_at, owner,
        rule->>'rrule' as rrule, rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,

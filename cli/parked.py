@@ -9,7 +9,7 @@ from cli.ground import Ground
 from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
 from cli.parked_queue import MOST, Parked, Parking, choose, parking
 from cli.running import run
-from shared.outgoing import Verdict
+from shared.amqp.message import PublishResult
 
 PUBLISH_TIMEOUT = 10.0
 AT_ONCE = 500
@@ -112,6 +112,6 @@ async def _finish(place: Parking, chosen: list[Parked], ground: Ground, *, send:
     """Acknowledged only when its copy is confirmed: a crash in between sends it twice, and loses nothing."""
     if send:
         verdicts = await place.publisher.publish([one.way_back(ground.names) for one in chosen], PUBLISH_TIMEOUT)
-        chosen = [one for one, verdict in zip(chosen, verdicts, strict=True) if verdict is Verdict.CONFIRMED]
+        chosen = [one for one, verdict in zip(chosen, verdicts, strict=True) if verdict is PublishResult.CONFIRMED]
     await place.inbox.acknowledge_only([one.message for one in chosen])
     return len(chosen)

@@ -14,14 +14,13 @@ import orjson
 
 from cli.failures import BadUsage, Unreachable
 from cli.ground import CONNECT_TIMEOUT, Ground
-from shared.broker import BROKER_TROUBLE, Broker
-from shared.inbox import Inbox
-from shared.lifecycle import Stop
-from shared.names import Names
-from shared.outgoing import Outgoing
-from shared.parking import sent_on
-from shared.publishing import Publisher
-from shared.received import Received
+from shared.amqp.connection import BROKER_TROUBLE, Broker
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage, OutgoingMessage
+from shared.amqp.parking import sent_on
+from shared.amqp.publisher import Publisher
+from shared.contract.names import Names
+from shared.runtime.stop import Stop
 
 # A look takes this many at most, which bounds its memory.
 MOST = 10_000
@@ -31,7 +30,7 @@ OUR_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-delive
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    message: Received
+    message: IncomingMessage
 
     @property
     def id(self) -> str:
@@ -70,7 +69,7 @@ class Parked:
         }
         return {**self.summary(), **properties, "headers": headers, "bytes": len(self.message.body), "body": body}
 
-    def way_back(self, names: Names) -> Outgoing:
+    def way_back(self, names: Names) -> OutgoingMessage:
         """As it was, to where it came from. An event goes to the delivery queue alone: others have had it already."""
         message, headers = self.message, self.message.headers
         deaths = headers.get("x-death") or [{}]
@@ -101,7 +100,7 @@ class Parking:
         """The oldest first. Until as many as wanted are here, or no more come."""
         found: list[Parked] = []
         while len(found) < limit:
-            batch: list[Received] = []
+            batch: list[IncomingMessage] = []
             try:
                 async with asyncio.timeout(QUIET_SECONDS):
                     batch = await self.inbox.next_batch(limit - len(found), 0.05, Stop())

@@ -10,9 +10,9 @@ from aio_pika.exceptions import DeliveryError
 
 from cli.failures import Failure, NoAnswer
 from cli.ground import Ground
-from shared.inbox import Inbox
-from shared.lifecycle import Stop
-from shared.received import Received
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage
+from shared.runtime.stop import Stop
 
 PUBLISH_TIMEOUT = 10.0
 
@@ -49,7 +49,7 @@ async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wa
         )
 
 
-async def _first_within(seconds: float, inbox: Inbox) -> list[Received]:
+async def _first_within(seconds: float, inbox: Inbox) -> list[IncomingMessage]:
     """One reply, or none."""
     try:
         async with asyncio.timeout(seconds):

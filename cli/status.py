@@ -9,10 +9,10 @@ from cli.failures import Failure
 from cli.ground import Ground
 from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
 from cli.running import run
-from delivery.store import sample_deliveries
-from producer.store import sample_jobs
-from shared.database import Connection
-from shared.migrate import current_version, newest_version
+from delivery.store.samples import sample_deliveries
+from producer.store.samples import sample_jobs
+from shared.postgres.migrate import current_version, newest_version
+from shared.postgres.pool import Connection
 
 COUNT_UP_TO = 100_000
 LATE_SECONDS = 60.0

@@ -2,24 +2,25 @@
 
 from prometheus_client import CollectorRegistry
 
-from consumer.handling import BatchHandler
+from consumer.handler import BatchHandler
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
-from shared.batches import Intake, consume_until_stopped
-from shared.broker import Broker
-from shared.database import open_pool, wait_for_schema
-from shared.health import readiness_checks, serve_health
-from shared.lifecycle import Stop, first_of, for_life, run_service
-from shared.logs import configure_logs
-from shared.names import Names
-from shared.publishing import Publisher
-from shared.pulse import Pulses
-from shared.settings import load_settings
+from shared.amqp.connection import Broker
+from shared.amqp.consuming import Intake, consume_until_stopped
+from shared.amqp.publisher import Publisher
+from shared.contract.names import Names
+from shared.postgres.pool import open_pool, wait_for_schema
+from shared.runtime.health import readiness_checks, serve_health
+from shared.runtime.logs import configure_logs
+from shared.runtime.service import run_service
+from shared.runtime.settings import load_settings
+from shared.runtime.stop import Stop, first_of, for_life
+from shared.runtime.watchdog import Watchdog
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
-    pulses = Pulses(registry)
+    watchdog = Watchdog(registry)
     names = Names(settings.amqp_prefix)
     # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
     inbound = Broker(settings.amqp_url, name="duebell-consumer", names=names)
@@ -28,7 +29,9 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
         open_pool(settings.database_url, "duebell-consumer", size=4) as pool,
         inbound.connected(),
         outbound.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [inbound, outbound])),
+        serve_health(
+            settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [inbound, outbound])
+        ),
         Publisher(outbound) as publisher,
     ):
         await first_of(wait_for_schema(pool), stop.wait())
@@ -43,7 +46,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             operators=settings.operator_users,
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
-        await for_life(pulses.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
+        await for_life(watchdog.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
 
 
 def main() -> int:

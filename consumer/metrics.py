@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from shared.messages import Outcome, ScheduleRequest
+from shared.contract.messages import Outcome, ScheduleRequest
 
 # What an error can be about.
 _FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "body", "type", "timestamp", "user_id", "other")

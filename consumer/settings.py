@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 
 def _names(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from delivery.due_events import NewDelivery, Unreadable, read_due
+from delivery.events import NewDelivery, Unreadable, read_due
 from delivery.metrics import Metrics
-from delivery.store import insert_new
-from shared.batches import together_or_one_by_one
-from shared.database import Pool
-from shared.fault_points import Point, reached
-from shared.inbox import Inbox
-from shared.logs import get_log
-from shared.parking import park, parked_copy
-from shared.publishing import Publisher
-from shared.received import Received
-from shared.tracing import read_traceparent, trace_headers
+from delivery.store.new import insert_new
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage
+from shared.amqp.parking import park, parked_copy
+from shared.amqp.publisher import Publisher
+from shared.contract.trace_context import read_traceparent, trace_headers
+from shared.postgres.errors import together_or_one_by_one
+from shared.postgres.pool import Pool
+from shared.runtime.fault_points import Point, reached
+from shared.runtime.logs import get_log
 
 ACQUIRE_TIMEOUT = 10.0
 
@@ -32,7 +32,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 Result = Stored | Unreadable
 
 
-def _read(message: Received) -> NewDelivery | Unreadable:
+def _read(message: IncomingMessage) -> NewDelivery | Unreadable:
     try:
         return read_due(message)
     except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
@@ -49,7 +49,7 @@ class DueHandler:
     on_stored: Callable[[Iterable[str]], None]  # wakes the dispatcher: rows of these hosts are committed
     publish_timeout: float
 
-    async def store(self, messages: list[Received]) -> list[Result]:
+    async def store(self, messages: list[IncomingMessage]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
         reached(Point.DELIVERY_RECEIVED)
         return await together_or_one_by_one(
@@ -59,7 +59,7 @@ class DueHandler:
             self.metrics.split_batches.inc,
         )
 
-    async def settle(self, messages: list[Received], results: list[Result], inbox: Inbox) -> None:
+    async def settle(self, messages: list[IncomingMessage], results: list[Result], inbox: Inbox) -> None:
         """After it returns, what could not be understood is parked, and all are acknowledged."""
         reached(Point.DELIVERY_STORED)
         copies = [
@@ -96,7 +96,7 @@ class DueHandler:
         self.on_stored({delivery.host for delivery in new})
         return inserted
 
-    def _observe(self, messages: Sequence[Received], results: Sequence[Result]) -> None:
+    def _observe(self, messages: Sequence[IncomingMessage], results: Sequence[Result]) -> None:
         for message, result in zip(messages, results, strict=True):
             if isinstance(result, Unreadable):
                 self.metrics.parked.inc()
@@ -108,5 +108,5 @@ class DueHandler:
                 get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
 
 
-def _trace(message: Received) -> dict[str, str]:
+def _trace(message: IncomingMessage) -> dict[str, str]:
     return trace_headers(read_traceparent(message.headers))

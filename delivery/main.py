@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
-from delivery.announcing import Announcer
-from delivery.attempting import Attempter
+from delivery.attempt.attempt import Attempter
+from delivery.attempt.retry import RetryPolicy
+from delivery.attempt.signing import Secrets
 from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.dispatcher import Dispatcher
@@ -21,26 +22,27 @@ from delivery.http.proxy import Proxy, parse_proxy
 from delivery.http.tls import tls_context
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
-from delivery.outcomes import RetryPolicy
-from delivery.recording import Recorder
+from delivery.results.announcer import Announcer
+from delivery.results.recorder import Recorder
 from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
-from delivery.signing import Secrets
-from delivery.store import PLANNER, count_open
-from delivery.store_ended import delete_finished
-from shared.batches import Intake, consume_until_stopped
-from shared.broker import Broker
-from shared.database import Pool, ask_until_answered, open_pool, wait_for_schema
-from shared.health import readiness_checks, serve_health
-from shared.instants import format_instant
-from shared.lifecycle import Stop, first_of, for_life, run_service
-from shared.logs import configure_logs, get_log
-from shared.names import Names
-from shared.publishing import Publisher
-from shared.pulse import Pulses
-from shared.retention import Retention
-from shared.sampling import sample_until_stopped
-from shared.settings import load_settings
+from delivery.store.claims import PLANNER
+from delivery.store.retention import delete_finished
+from delivery.store.samples import count_open
+from shared.amqp.connection import Broker
+from shared.amqp.consuming import Intake, consume_until_stopped
+from shared.amqp.publisher import Publisher
+from shared.contract.instants import format_instant
+from shared.contract.names import Names
+from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
+from shared.postgres.retention import Retention
+from shared.runtime.health import readiness_checks, serve_health
+from shared.runtime.logs import configure_logs, get_log
+from shared.runtime.periodic import sample_until_stopped
+from shared.runtime.service import run_service
+from shared.runtime.settings import load_settings
+from shared.runtime.stop import Stop, first_of, for_life
+from shared.runtime.watchdog import Watchdog
 
 # Intake, claim, record, announce, retention, the sampler and the readiness check.
 POOL_SIZE = 7
@@ -52,7 +54,7 @@ async def deliver(
 ) -> None:
     secrets, tls = secrets or load_secrets(settings), tls or load_tls(settings)
     registry = CollectorRegistry()
-    metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
+    metrics, names, watchdog = Metrics(registry), Names(settings.amqp_prefix), Watchdog(registry)
     rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
     # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
@@ -61,7 +63,9 @@ async def deliver(
         open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **PLANNER) as pool,
         inbound.connected(),
         outbound.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [inbound, outbound])),
+        serve_health(
+            settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [inbound, outbound])
+        ),
         Publisher(outbound) as parking,
         Publisher(outbound) as announcing,
         Caller.opened(rules, settings.connect_timeout_seconds, tls=tls, proxy=_proxy(settings)) as caller,
@@ -105,7 +109,7 @@ async def deliver(
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
-                tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
+                tasks.create_task(for_life(watchdog.watched(name, loop), stop, name))
 
             start("dispatcher", dispatch())
             start("intake", consume_until_stopped(intake, handler, stop))

@@ -2,10 +2,10 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from delivery.attempt.retry import CallError
 from delivery.dispatch.circuit_breaker import BreakerChange
-from delivery.outcomes import CallError
-from shared.lateness import Stage, lateness_by_stage
-from shared.outgoing import Verdict
+from shared.amqp.message import PublishResult
+from shared.runtime.lateness import Stage, lateness_by_stage
 
 
 class Metrics:
@@ -68,6 +68,6 @@ class Metrics:
             self.attempts.labels(result)
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
-        for verdict in Verdict:
-            if verdict is not Verdict.CONFIRMED:
+        for verdict in PublishResult:
+            if verdict is not PublishResult.CONFIRMED:
                 self.not_announced.labels(verdict)

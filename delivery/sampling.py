@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from delivery.metrics import Metrics
-from delivery.store import sample_deliveries
-from shared.database import Pool
-from shared.sampling import COUNT_UP_TO
+from delivery.store.samples import sample_deliveries
+from shared.postgres.pool import Pool
+from shared.runtime.periodic import COUNT_UP_TO
 
 ACQUIRE_TIMEOUT = 10.0
 

@@ -8,7 +8,7 @@ from pydantic_settings import NoDecode
 
 from delivery.http.address_guard import Network, parse_networks, parse_ports
 from delivery.http.proxy import parse_proxy
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 
 def _networks(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives

@@ -15,19 +15,20 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from producer.decisions.plan import Claim
+from producer.decisions.prepare import PreparedClaim, prepare
+from producer.decisions.settle import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
 from producer.metrics import LaneMetrics, Metrics
-from producer.precedence import SHORT_HOLD, Precedence
-from producer.preparing import PreparedClaim, prepare
+from producer.priority import SHORT_HOLD, Precedence
 from producer.reporting import FiredClaim, report
-from producer.settling import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
-from producer.store import Claim, Lane, claim_due, look_ahead
-from shared.bell import Bell
-from shared.breath import Breath
-from shared.database import Connection, Pool
-from shared.fault_points import Point, reached
-from shared.names import Names
-from shared.outgoing import Verdict
-from shared.publishing import Publisher
+from producer.store.lanes import Lane, claim_due, look_ahead
+from shared.amqp.message import PublishResult
+from shared.amqp.publisher import Publisher
+from shared.contract.names import Names
+from shared.postgres.pool import Connection, Pool
+from shared.runtime.cooperative import LoopYielder
+from shared.runtime.fault_points import Point, reached
+from shared.runtime.wakeup import Wakeup
 
 ACQUIRE_TIMEOUT = 10.0
 # A claim has its rows in memory before it knows how large they are, so the first is small; they grow if all goes well.
@@ -111,8 +112,10 @@ class Firer:
     lane_metrics: LaneMetrics
     max_batch: int
     publish_timeout: float
-    help_wanted: Bell = field(default_factory=Bell)  # rung when there may be more than one claim's worth of work
-    turn_ended: Bell = field(default_factory=Bell)  # rung when a rule waits for its next turn, in the lane for those
+    help_wanted: Wakeup = field(default_factory=Wakeup)  # rung when there may be more than one claim's worth of work
+    turn_ended: Wakeup = field(
+        default_factory=Wakeup
+    )  # rung when a rule waits for its next turn, in the lane for those
     _claim_rows: int = field(init=False)  # how many rows the next claim asks for
 
     def __post_init__(self) -> None:
@@ -131,11 +134,11 @@ class Firer:
                 return Idle(await self._look_ahead(transaction, moment))
             is_full = len(claim.jobs) == limit
             with self._going_first():
-                prepared = await prepare(claim, self.names, self._breath())
+                prepared = await prepare(claim, self.names, self._yielder())
                 if not await transaction.wait_until_due(claim):
                     return TooEarly(NextMoment(claim.moment, transaction.began + claim.ahead))
                 if is_full:  # not before its moment: a helper would find nothing due
-                    self.help_wanted.ring()
+                    self.help_wanted.set()
                 fired = await self._publish(transaction, prepared)
             updates = await self._settle(transaction, fired)
             may_be_more = is_full or prepared.leaves_jobs
@@ -145,7 +148,7 @@ class Firer:
         reached(Point.PRODUCER_COMMITTED)
         await self._tell(fired, updates)
         await self._recover_channel()
-        if Verdict.UNKNOWN in fired.verdicts:
+        if PublishResult.UNKNOWN in fired.verdicts:
             return Stuck()
         return Fired(len(fired.firings), may_be_more, next_moment)
 
@@ -189,7 +192,7 @@ class Firer:
             lane=self.lane,
             firings=prepared.firings,
             verdicts=attribute(verdicts, len(prepared.firings)),
-            channel_closed=Verdict.CLOSED in verdicts,
+            channel_closed=PublishResult.CLOSED in verdicts,
             published_at=prepared.claim.now + timedelta(seconds=time.monotonic() - transaction.clock_read),
         )
 
@@ -225,20 +228,20 @@ class Firer:
         it true.
         """
         if any(update.pause == END_OF_TURN for update in updates):
-            self.turn_ended.ring()
-        await report(self.metrics, fired, self._breath())
+            self.turn_ended.set()
+        await report(self.metrics, fired, self._yielder())
 
     async def _recover_channel(self) -> None:
         """Replace a channel that is no longer to be trusted. With a broker that does not answer this takes seconds. The
         next publish would do it by itself, but while it holds row locks; here none is held.
         """
-        await self.publisher.mend()
+        await self.publisher.recover_channel()
 
     def _going_first(self) -> AbstractContextManager[None]:
         return nullcontext() if self.lane.patient else self.precedence.taken()
 
-    def _breath(self) -> Breath:
-        return Breath(SHORT_HOLD, self.precedence.stand_aside) if self.lane.patient else Breath()
+    def _yielder(self) -> LoopYielder:
+        return LoopYielder(SHORT_HOLD, self.precedence.stand_aside) if self.lane.patient else LoopYielder()
 
     async def _stand_aside(self) -> None:
         if self.lane.patient:

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import assert_never
 
 from producer.firing import HEAD_START, Fired, Firer, Idle, NextMoment, Stuck, TooEarly
-from shared.backoff import Backoff
-from shared.bell import Bell
-from shared.broker import Broker
-from shared.database import PASSING_TROUBLE, describe
-from shared.due_soon import POLL_SECONDS
-from shared.lifecycle import Stop, first_of
-from shared.logs import get_log
-from shared.pulse import beat, resting
+from shared.amqp.connection import Broker
+from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.postgres.wake_producers import POLL_SECONDS
+from shared.runtime.backoff import Backoff
+from shared.runtime.logs import get_log
+from shared.runtime.stop import Stop, first_of
+from shared.runtime.wakeup import Wakeup
+from shared.runtime.watchdog import mark_turn, waiting_outside
 
 # Sleeping ends by whole milliseconds, and may end early.
 SLEEP_ENDS_EARLY_BY = 0.002
@@ -23,13 +23,13 @@ SLEEP_ENDS_EARLY_BY = 0.002
 LONGEST_PAUSE = 1.0
 
 
-async def watch_lane(firer: Firer, broker: Broker, bell: Bell, stop: Stop) -> None:
+async def watch_lane(firer: Firer, broker: Broker, wakeup: Wakeup, stop: Stop) -> None:
     """The lane's first worker: the only one that polls."""
     backoff = Backoff(cap=LONGEST_PAUSE)
     moment: datetime | None = None
     while not stop.requested:
-        beat()
-        bell.silence()  # before looking: what rings from here on is looked at again
+        mark_turn()
+        wakeup.clear()  # before looking: what rings from here on is looked at again
         fired = await _try_to_fire(firer, broker, stop, moment)
         moment = None
         match fired:
@@ -37,34 +37,34 @@ async def watch_lane(firer: Firer, broker: Broker, bell: Bell, stop: Stop) -> No
                 backoff.reset()
             case Fired(next=upcoming) | Idle(next=upcoming) | TooEarly(next=upcoming):
                 backoff.reset()
-                moment = await _sleep(upcoming, bell, stop)
+                moment = await _sleep(upcoming, wakeup, stop)
             case Stuck():
                 await stop.sleep(backoff.next_pause())
             case _:
                 assert_never(fired)
 
 
-async def _sleep(upcoming: NextMoment | None, bell: Bell, stop: Stop) -> datetime | None:
-    """Sleep until shortly before the next moment, or the bell, or for the poll interval. The moment is returned if it
-    is about to come and the bell did not ring; None means to look at what is due by now.
+async def _sleep(upcoming: NextMoment | None, wakeup: Wakeup, stop: Stop) -> datetime | None:
+    """Sleep until shortly before the next moment, or the wakeup, or for the poll interval. The moment is returned if it
+    is about to come and the wakeup did not ring; None means to look at what is due by now.
     """
     due_at = upcoming.monotonic_at if upcoming else math.inf
     wait = min(POLL_SECONDS, due_at - HEAD_START - time.monotonic())
     if wait > 0:
-        await first_of(bell.wait(wait), stop.wait())
+        await first_of(wakeup.wait(wait), stop.wait())
     is_near = due_at - HEAD_START - SLEEP_ENDS_EARLY_BY < time.monotonic() < due_at
-    return upcoming.at if upcoming and is_near and not bell.rung else None
+    return upcoming.at if upcoming and is_near and not wakeup.is_set else None
 
 
 async def help_lane(firer: Firer, broker: Broker, stop: Stop) -> None:
     """The lane's other workers: they sleep until a claim of any worker of the lane was full."""
     backoff = Backoff()
     while not stop.requested:
-        with resting():
+        with waiting_outside():
             await first_of(firer.help_wanted.wait(None), stop.wait())
-        firer.help_wanted.silence()
+        firer.help_wanted.clear()
         while not stop.requested:
-            beat()
+            mark_turn()
             fired = await _try_to_fire(firer, broker, stop)
             if isinstance(fired, Stuck):
                 # Whatever it is, this worker's own claim may have called for help: the same rows, again and again.

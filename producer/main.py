@@ -9,33 +9,36 @@ from prometheus_client import CollectorRegistry
 
 from producer.firing import Firer
 from producer.lanes import help_lane, watch_lane
-from producer.listening import listen_until_stopped
 from producer.metrics import Metrics
-from producer.precedence import Precedence
+from producer.priority import Precedence
 from producer.reporting import Sampler
 from producer.settings import ProducerSettings
-from producer.store import DUE_NOW, OVERDUE, PLANNER, RETRY, count_overdue, delete_finished
-from producer.store_triggers import TRIGGERS, delete_fired
-from shared.bell import Bell
-from shared.broker import Broker
-from shared.database import Pool, ask_until_answered, open_pool, wait_for_schema
-from shared.health import readiness_checks, serve_health
-from shared.instants import format_instant
-from shared.lifecycle import Stop, first_of, for_life, run_service
-from shared.logs import configure_logs, get_log
-from shared.names import Names
-from shared.publishing import Publisher
-from shared.pulse import Pulses
-from shared.retention import Retention
-from shared.sampling import sample_until_stopped
-from shared.settings import load_settings
+from producer.store.jobs import PLANNER, delete_finished
+from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
+from producer.store.samples import count_overdue
+from producer.store.triggers import TRIGGERS, delete_fired
+from producer.wake_listener import listen_until_stopped
+from shared.amqp.connection import Broker
+from shared.amqp.publisher import Publisher
+from shared.contract.instants import format_instant
+from shared.contract.names import Names
+from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
+from shared.postgres.retention import Retention
+from shared.runtime.health import readiness_checks, serve_health
+from shared.runtime.logs import configure_logs, get_log
+from shared.runtime.periodic import sample_until_stopped
+from shared.runtime.service import run_service
+from shared.runtime.settings import load_settings
+from shared.runtime.stop import Stop, first_of, for_life
+from shared.runtime.wakeup import Wakeup
+from shared.runtime.watchdog import Watchdog
 
 COUNT_OVERDUE_UP_TO = 10_000
 
 
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
     registry = CollectorRegistry()
-    metrics, names, pulses = Metrics(registry), Names(settings.amqp_prefix), Pulses(registry)
+    metrics, names, watchdog = Metrics(registry), Names(settings.amqp_prefix), Watchdog(registry)
     # Two connections: a broker reads each in order, and what is due now must not wait for thousands that are overdue.
     prompt = Broker(settings.amqp_url, name="duebell-producer-prompt", names=names)
     patient = Broker(settings.amqp_url, name="duebell-producer", names=names)
@@ -47,21 +50,21 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
         prompt.connected(),
         patient.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, pulses, readiness_checks(pool, [prompt, patient])),
+        serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [prompt, patient])),
         AsyncExitStack() as publishers,
     ):
         await first_of(_look_around(pool), stop.wait())
         if stop.requested:
             return
-        bells, precedence = {lane: Bell() for lane in workers}, Precedence()
+        wakeups, precedence = {lane: Wakeup() for lane in workers}, Precedence()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
-                tasks.create_task(for_life(pulses.watched(name, loop), stop, name))
+                tasks.create_task(for_life(watchdog.watched(name, loop), stop, name))
 
             for lane, count in workers.items():
                 broker = patient if lane.patient else prompt
-                help_wanted = Bell()
+                help_wanted = Wakeup()
                 firers = [
                     Firer(
                         lane=lane,
@@ -74,14 +77,14 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                         help_wanted=help_wanted,
-                        turn_ended=bells[RETRY],
+                        turn_ended=wakeups[RETRY],
                     )
                     for _ in range(count)
                 ]
-                start(f"lane {lane.name}", watch_lane(firers[0], broker, bells[lane], stop))
+                start(f"lane {lane.name}", watch_lane(firers[0], broker, wakeups[lane], stop))
                 for number, firer in enumerate(firers[1:], start=1):
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
-            start("listener", listen_until_stopped(settings.database_url, [*bells.values()], stop))
+            start("listener", listen_until_stopped(settings.database_url, [*wakeups.values()], stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
             for kind, retention in (

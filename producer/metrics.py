@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.lateness import Stage, lateness_by_stage
-from shared.outgoing import Verdict
+from shared.amqp.message import PublishResult
+from shared.runtime.lateness import Stage, lateness_by_stage
 
 # Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)
@@ -33,8 +33,10 @@ class Metrics:
         not_published = Counter(
             "events_not_published", "Publishes that were not confirmed, by verdict", ["verdict"], registry=registry
         )
-        refusals = [verdict for verdict in Verdict if verdict != Verdict.CONFIRMED]
-        self.not_published: dict[Verdict, Counter] = {verdict: not_published.labels(verdict) for verdict in refusals}
+        refusals = [verdict for verdict in PublishResult if verdict != PublishResult.CONFIRMED]
+        self.not_published: dict[PublishResult, Counter] = {
+            verdict: not_published.labels(verdict) for verdict in refusals
+        }
         self.put_off = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)

@@ -5,18 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from producer.decisions.settle import PlannedFiring
 from producer.metrics import Metrics
-from producer.settling import PlannedFiring
-from producer.store import Lane, sample_jobs
-from shared.breath import Breath
-from shared.database import Pool
-from shared.idempotency import idempotency_key
-from shared.instants import format_instant
-from shared.logs import Log, get_log
-from shared.outgoing import Verdict
+from producer.store.lanes import Lane
+from producer.store.samples import sample_jobs
+from shared.amqp.message import PublishResult
+from shared.contract.idempotency import idempotency_key
+from shared.contract.instants import format_instant
+from shared.contract.trace_context import trace_headers
+from shared.postgres.pool import Pool
 from shared.recurrence import Occurrence
-from shared.sampling import COUNT_UP_TO
-from shared.tracing import trace_headers
+from shared.runtime.cooperative import LoopYielder
+from shared.runtime.logs import Log, get_log
+from shared.runtime.periodic import COUNT_UP_TO
 
 LATE = timedelta(seconds=60)
 ACQUIRE_TIMEOUT = 10.0
@@ -28,15 +29,15 @@ class FiredClaim:
 
     lane: Lane
     firings: Sequence[PlannedFiring]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[PublishResult]
     channel_closed: bool  # the broker closed the channel over one of them
     published_at: datetime
 
 
-async def report(metrics: Metrics, fired: FiredClaim, breath: Breath) -> None:
+async def report(metrics: Metrics, fired: FiredClaim, yielder: LoopYielder) -> None:
     """Count and log what became of a claim. Called after its commit: only then is it true."""
     counts = Counter(fired.verdicts)
-    metrics.due.inc(counts.pop(Verdict.CONFIRMED, 0))
+    metrics.due.inc(counts.pop(PublishResult.CONFIRMED, 0))
     for verdict, count in counts.items():
         metrics.not_published[verdict].inc(count)
     if counts:
@@ -44,8 +45,8 @@ async def report(metrics: Metrics, fired: FiredClaim, breath: Breath) -> None:
     log = get_log().bind()  # once: it takes a quarter of what a line takes
     put_off = misfired = late = 0
     for firing in fired.firings:
-        if breath.is_due:  # a claim of a thousand that are late is a thousand lines
-            await breath.take()
+        if yielder.is_due:  # a claim of a thousand that are late is a thousand lines
+            await yielder.give_way()
         if firing.plan is None:
             put_off += 1
             continue
@@ -53,7 +54,7 @@ async def report(metrics: Metrics, fired: FiredClaim, breath: Breath) -> None:
             misfired += 1
             _log_misfire(firing)
         for occurrence, verdict in zip(firing.plan.ringing, fired.verdicts[firing.messages], strict=True):
-            if verdict is not Verdict.CONFIRMED:
+            if verdict is not PublishResult.CONFIRMED:
                 continue
             lateness = fired.published_at - occurrence.at
             metrics.lateness.observe(lateness.total_seconds())

@@ -16,9 +16,9 @@ import aio_pika
 import asyncpg
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 
-from shared.instants import format_instant
-from shared.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
-from shared.names import CANCEL_KEY, REQUEST_KEY, Names
+from shared.contract.instants import format_instant
+from shared.contract.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
+from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 
 LOOK_SECONDS = 0.02
 TOO_LONG_SECONDS = 30.0

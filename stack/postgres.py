@@ -58,7 +58,7 @@ class Postgres(Lifetime):
         return f"postgresql://{DATABASE}:{self._password}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     def url_of(self, role: str) -> str:
-        """That of one of the roles in `roles/postgres.sql`."""
+        """That of one of the roles in `deploy/roles/postgres.sql`."""
         return f"postgresql://{role}:{self._passwords[role]}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     @property

@@ -1,5 +1,5 @@
 """A private Prometheus on the loopback address, where Debian's package is installed: the configuration and the alerts
-of `prometheus/`, with the stack's own addresses in place of names."""
+of `deploy/prometheus/`, with the stack's own addresses in place of names."""
 
 import http.client
 import os
@@ -21,7 +21,7 @@ from stack.services import SERVICES, Service
 
 PROGRAM = "prometheus"
 RABBITMQ_PLUGIN = "rabbitmq_prometheus"
-FILES = Path(__file__).parent.parent / "prometheus"
+FILES = Path(__file__).parent.parent / "deploy" / "prometheus"
 START_SECONDS = 30.0
 
 
@@ -32,7 +32,7 @@ def installed() -> bool:
 class Prometheus(Lifetime):
     """`with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
 
-    `targets` are addresses (host:port) for each job of `prometheus/prometheus.yml`."""
+    `targets` are addresses (host:port) for each job of `deploy/prometheus/prometheus.yml`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ def scrape_targets(rabbitmq: RabbitMQ, services: Mapping[str, Service]) -> dict[
 
 
 def configured(targets: Mapping[str, Sequence[str]], every: str | None = None) -> dict[str, Any]:
-    """`prometheus/prometheus.yml` for these addresses."""
+    """`deploy/prometheus/prometheus.yml` for these addresses."""
     content: dict[str, Any] = YAML(typ="safe").load(FILES / "prometheus.yml")
     content["rule_files"] = [str(FILES / file) for file in content["rule_files"]]
     if every is not None:

@@ -62,7 +62,7 @@ class RabbitMQ(Lifetime):
         return self.url_of(roles.OPERATOR)
 
     def url_of(self, user: str) -> str:
-        """That of one of the users in `roles/rabbitmq.json`."""
+        """That of one of the users in `deploy/roles/rabbitmq.json`."""
         return f"amqp://{user}:{self._passwords[user]}@{LOOPBACK}:{self.port}/"
 
     @property

@@ -1,10 +1,10 @@
 """Who may do what in the stores: the same users, with the same rights, that docker-compose.yml sets up from the files
-in `roles/`, so that whatever runs here runs with them. Passwords are random and live as long as the store."""
+in `deploy/roles/`, so that whatever runs here runs with them. Passwords are random and live as long as the store."""
 
 import secrets
 from pathlib import Path
 
-ROLES = Path(__file__).parent.parent / "roles"
+ROLES = Path(__file__).parent.parent / "deploy" / "roles"
 POSTGRES_SCRIPT = ROLES / "postgres.sql"
 DEFINITIONS = ROLES / "rabbitmq.json"
 
@@ -29,7 +29,7 @@ def new_passwords() -> dict[str, str]:
 
 
 def as_variables(passwords: dict[str, str]) -> dict[str, str]:
-    """As the files in `roles/` name them."""
+    """As the files in `deploy/roles/` name them."""
     return {_VARIABLES[user]: password for user, password in passwords.items()}
 
 

@@ -10,11 +10,11 @@ import asyncpg
 
 from bench.child import arguments, timed
 from bench.rig import NAMES
-from producer.events import due_event
-from producer.planning import DueJob
-from producer.store import CLAIM_DUE_NOW
-from shared.messages import Misfire
-from shared.names import due_routing_key
+from producer.decisions.due_event import due_event
+from producer.decisions.plan import DueJob
+from producer.store.lanes import CLAIM_DUE_NOW
+from shared.contract.messages import Misfire
+from shared.contract.names import due_routing_key
 from shared.recurrence import Occurrence
 
 BATCH = 500

@@ -6,21 +6,21 @@ import orjson
 
 from bench.filling import PAYLOAD, TOPIC
 from bench.rig import NAMES
-from producer.events import due_event
-from producer.planning import DueJob
-from shared.messages import REQUEST_TYPE, Misfire
-from shared.names import REQUEST_KEY
-from shared.outgoing import Outgoing
+from producer.decisions.due_event import due_event
+from producer.decisions.plan import DueJob
+from shared.amqp.message import OutgoingMessage
+from shared.contract.messages import REQUEST_TYPE, Misfire
+from shared.contract.names import REQUEST_KEY
 from shared.recurrence import Occurrence
 
 
-def due_events(count: int, webhook_url: str | None = None) -> list[Outgoing]:
+def due_events(count: int, webhook_url: str | None = None) -> list[OutgoingMessage]:
     """Due just now: of what is a minute late, a service would write a line each."""
     now = datetime.now(UTC)
     return [_due(n, now, webhook_url) for n in range(count)]
 
 
-def _due(number: int, now: datetime, webhook_url: str | None) -> Outgoing:
+def _due(number: int, now: datetime, webhook_url: str | None) -> OutgoingMessage:
     job = DueJob(
         id=f"due-{number}",
         version=1,
@@ -37,16 +37,16 @@ def _due(number: int, now: datetime, webhook_url: str | None) -> Outgoing:
     return due_event(job, job.occurrence, 1, now, NAMES)
 
 
-def requests(count: int, name: str) -> list[Outgoing]:
+def requests(count: int, name: str) -> list[OutgoingMessage]:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     return [_request(f"{name}{n}", tomorrow) for n in range(count)]
 
 
-def _request(job_id: str, moment: datetime) -> Outgoing:
+def _request(job_id: str, moment: datetime) -> OutgoingMessage:
     content = {
         "id": job_id,
         "at": moment.isoformat(),
         "topic": TOPIC,
         "payload": orjson.Fragment(PAYLOAD),
     }
-    return Outgoing(NAMES.commands, REQUEST_KEY, orjson.dumps(content), type=REQUEST_TYPE)
+    return OutgoingMessage(NAMES.commands, REQUEST_KEY, orjson.dumps(content), type=REQUEST_TYPE)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bench.ceilings.messages import due_events
 from bench.ceilings.wire import Wire, encoded
 from bench.child import answer, arguments
-from shared.outgoing import Outgoing
+from shared.amqp.message import OutgoingMessage
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     answer(given["count"])
 
 
-def _event(pattern: Outgoing, routing_key: str, due: float) -> Outgoing:
+def _event(pattern: OutgoingMessage, routing_key: str, due: float) -> OutgoingMessage:
     body = orjson.dumps(orjson.loads(pattern.body) | {"due_at": datetime.fromtimestamp(due, UTC).isoformat()})
     return replace(pattern, routing_key=routing_key, body=body)
 

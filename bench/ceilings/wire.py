@@ -13,7 +13,7 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic, Channel, Confirm, Connection
 from pamqp.header import ContentHeader, ProtocolHeader
 
-from shared.outgoing import Outgoing
+from shared.amqp.message import OutgoingMessage
 
 CHANNEL = 1
 PATIENCE = 60.0
@@ -98,11 +98,11 @@ class Wire:
         return data
 
 
-def encoded(messages: Sequence[Outgoing]) -> bytes:
+def encoded(messages: Sequence[OutgoingMessage]) -> bytes:
     return b"".join(_frames(message) for message in messages)
 
 
-def _frames(message: Outgoing) -> bytes:
+def _frames(message: OutgoingMessage) -> bytes:
     properties = Basic.Properties(
         message_id=uuid4().hex,
         delivery_mode=2,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.indexes import without_indexes
-from shared.database import Connection
+from shared.postgres.pool import Connection
 
 # By the peer's own sequence: what waits longest was stored first, and some claim in the order of ids.
 NEXT = "nextval(pg_get_serial_sequence('@table@', 'id'))"

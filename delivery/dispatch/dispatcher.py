@@ -10,21 +10,21 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from delivery.attempting import Attempter, AttemptResult
+from delivery.attempt.attempt import Attempter, AttemptResult
 from delivery.dispatch.circuit_breaker import BreakerChange
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.local_queue import LeasedDelivery, LocalQueue
 from delivery.metrics import Metrics
 from delivery.model import Delivery
-from delivery.recording import Recorder
-from delivery.updates import DeliveryUpdate, given_back
-from shared.backoff import Backoff
-from shared.bell import Bell
-from shared.database import PASSING_TROUBLE, describe
-from shared.fault_points import Point, reached
-from shared.lifecycle import Stop, first_of
-from shared.logs import get_log
-from shared.pulse import beat, resting, with_a_pulse_of_its_own
+from delivery.results.recorder import Recorder
+from delivery.results.update import DeliveryUpdate, given_back
+from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.runtime.backoff import Backoff
+from shared.runtime.fault_points import Point, reached
+from shared.runtime.logs import get_log
+from shared.runtime.stop import Stop, first_of
+from shared.runtime.wakeup import Wakeup
+from shared.runtime.watchdog import mark_turn, waiting_outside, watched_apart
 
 # The loop looks at the table this often, even if nothing wakes it.
 POLL_SECONDS = 0.5
@@ -43,7 +43,7 @@ class Dispatcher:
     recorder: Recorder
     queue: LocalQueue
     metrics: Metrics
-    _wakeup: Bell = field(default_factory=Bell)
+    _wakeup: Wakeup = field(default_factory=Wakeup)
     _table_has_more: bool = True  # rows that are due and were not claimed, as far as this process knows
     _no_claim_before: float = 0.0  # by time.monotonic(): for the sake of calls that end
     _claim_later: asyncio.TimerHandle | None = None
@@ -58,7 +58,7 @@ class Dispatcher:
     async def run(self, stop: Stop, grace: float) -> None:
         """Until the stop. Then calls under way may end within the grace time, and the other rows are given back."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(with_a_pulse_of_its_own("recorder", self.recorder.run(self._written)), name="recorder")
+            tasks.create_task(watched_apart("recorder", self.recorder.run(self._written)), name="recorder")
             try:
                 async with asyncio.TaskGroup() as calls:
                     self._call_tasks = calls
@@ -77,8 +77,8 @@ class Dispatcher:
     async def _dispatch_until_stopped(self, stop: Stop) -> None:
         backoff = Backoff()
         while not stop.requested:
-            beat()
-            self._wakeup.silence()  # before the claim: a wake-up from here on leads to another claim
+            mark_turn()
+            self._wakeup.clear()  # before the claim: a wake-up from here on leads to another claim
             try:
                 pause = await self._claim_and_start()
                 backoff.reset()
@@ -119,7 +119,7 @@ class Dispatcher:
     async def _finish(self, deadline: float) -> None:
         self._give_back(self.queue.withdraw_all())
         if self._calls:
-            with resting():  # until the end of the grace time at most
+            with waiting_outside():  # until the end of the grace time at most
                 await asyncio.wait(self._calls, timeout=max(0.0, deadline - time.monotonic()))
         for call in self._calls:
             call.cancel()
@@ -172,7 +172,7 @@ class Dispatcher:
             return
         wait = self._no_claim_before - time.monotonic()
         if was_full:
-            self._wakeup.ring()
+            self._wakeup.set()
         elif wait <= 0 or self._wanting is not None:
             self._claim_for([host])
         elif self._claim_later is None and self.queue.wants_more(host, time.monotonic()):
@@ -180,7 +180,7 @@ class Dispatcher:
 
     def _claim_now(self) -> None:
         self._claim_later = None
-        self._wakeup.ring()
+        self._wakeup.set()
 
     def _claim_for(self, hosts: Iterable[str]) -> None:
         """Claim again if one of the hosts wants more rows. During a claim that is decided when it has ended: it may
@@ -191,7 +191,7 @@ class Dispatcher:
         if self._wanting is not None:
             self._wanting.update(wanting)
         elif wanting:
-            self._wakeup.ring()
+            self._wakeup.set()
 
     def _give_back(self, withdrawn: Iterable[Delivery]) -> None:
         """Make the rows due again at once, for every replica: no call, and no attempt spent."""
@@ -202,11 +202,11 @@ class Dispatcher:
         was_full = not self.queue.free
         self.queue.note_written(len(updates))
         if any(update.pause is not None and update.pause.total_seconds() < POLL_SECONDS for update in updates):
-            self._wakeup.ring()  # due again before the next poll
+            self._wakeup.set()  # due again before the next poll
         if was_full:
             self._start_calls()
             if self._may_have_more:
-                self._wakeup.ring()
+                self._wakeup.set()
 
     def _report(self, delivery: Delivery, result: AttemptResult) -> None:
         well = result.host_is_well
@@ -227,4 +227,4 @@ class Dispatcher:
         if change is BreakerChange.OPENED:
             self._give_back(self.queue.withdraw_host(delivery.host))
         else:
-            self._wakeup.ring()
+            self._wakeup.set()

@@ -12,13 +12,13 @@ from functools import partial
 
 import aiohttp
 
+from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.address_guard import AddressRules, ForbiddenAddress, parse_networks
 from delivery.http.proxy import Proxy
 from delivery.http.request import Request
 from delivery.http.resolver import GuardedResolver, Lookup, NoLookupToSpare, system_lookup
 from delivery.http.sockets import GuardedSockets, opened_here
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
-from shared.logs import get_log
+from shared.runtime.logs import get_log
 
 ANSWER_CAP = 4096
 # Servers close idle connections, some after two seconds; a POST sent into that moment would have to be sent again.

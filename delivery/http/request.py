@@ -12,12 +12,12 @@ import orjson
 import yarl
 from standardwebhooks import Webhook
 
+from delivery.attempt.retry import CallError, Unanswered
+from delivery.attempt.signing import signature_headers
 from delivery.http.address_guard import AddressRules
 from delivery.model import Delivery
-from delivery.outcomes import CallError, Unanswered
-from delivery.signing import signature_headers
-from shared.instants import AS_INSTANTS
-from shared.tracing import trace_headers
+from shared.contract.instants import AS_INSTANTS
+from shared.contract.trace_context import trace_headers
 from shared.version import VERSION
 
 USER_AGENT = f"Duebell/{VERSION}"
@@ -60,7 +60,8 @@ def prepare(
 
 @lru_cache(maxsize=1024)
 def _common_headers(own_headers: str) -> dict[str, str]:
-    """The headers that the schedule asked for, and Duebell's own. No name is in both: see Webhook in shared.messages.
+    """The headers that the schedule asked for, and Duebell's own. No name is in both: see Webhook in
+    shared.contract.messages.
     The dict is shared by all deliveries of the webhook, and must not be changed.
     """
     own = {name: value for name, value in orjson.loads(own_headers).items() if name.lower() != "accept-encoding"}

@@ -9,8 +9,8 @@ An RRULE text goes through `ical` and `parts`, a cron expression through `cron`;
 every field means.
 """
 
-from shared.recurrence.bad_rule import BadRule
 from shared.recurrence.compile import compile_rule
+from shared.recurrence.errors import BadRule
 from shared.recurrence.ical import dtstart_in
 from shared.recurrence.preview import occurrences
 from shared.recurrence.rule import Occurrence, Rule

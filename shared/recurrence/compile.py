@@ -6,17 +6,17 @@ from datetime import timedelta
 from functools import lru_cache, partial
 from typing import get_args
 
-from shared.recurrence.bad_rule import BadRule
-from shared.recurrence.calendar_days import days_of_month
+from shared.recurrence.arithmetic import DAY, date_of
 from shared.recurrence.cron import read_cron
 from shared.recurrence.dates import excluded_dates, extra_dates, last_at, last_wall
+from shared.recurrence.days import days_of_month
+from shared.recurrence.errors import BadRule
 from shared.recurrence.ical import read_text
 from shared.recurrence.interval import IntervalRule
 from shared.recurrence.parts import DayParts, RuleParts
 from shared.recurrence.patterns import Pattern, PositionsInPeriods, TimesOnDays, at_positions, times_of_day
 from shared.recurrence.periods import DaysOfPeriods, EveryDays, Months, PeriodGrid, Periods, Weeks, Years
 from shared.recurrence.rule import CalendarRule, Rule
-from shared.recurrence.seconds import DAY, date_of
 from shared.recurrence.series import Series
 from shared.recurrence.spec import Fold, Gap, RuleSpec
 from shared.recurrence.start import Start, start_from_dtstart, start_from_text

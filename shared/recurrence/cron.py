@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
-from shared.recurrence.bad_rule import BadRule
-from shared.recurrence.seconds import EPOCH
+from shared.recurrence.arithmetic import EPOCH
+from shared.recurrence.errors import BadRule
 
 MAX_TEXT = 500
 NAMES = {

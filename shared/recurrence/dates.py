@@ -2,9 +2,9 @@
 
 from zoneinfo import ZoneInfo
 
+from shared.recurrence.arithmetic import BEGIN, DAY, END, at_of, instant_of
 from shared.recurrence.ical import Moment
 from shared.recurrence.rule import Excluded
-from shared.recurrence.seconds import BEGIN, DAY, END, at_of, instant_of
 from shared.recurrence.series import Hit
 from shared.recurrence.spec import Fold, Gap
 from shared.recurrence.start import Start

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
-from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.arithmetic import wall_of
+from shared.recurrence.errors import BadRule
 from shared.recurrence.part_checks import check_parts
 from shared.recurrence.parts import RuleParts, read_parts
-from shared.recurrence.seconds import wall_of
 
 MAX_TEXT = 32_768
 MAX_RRULES = 4

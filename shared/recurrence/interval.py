@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shared.recurrence.arithmetic import END, instant_of
 from shared.recurrence.rule import Occurrence
-from shared.recurrence.seconds import END, instant_of
 
 END_INSTANT = instant_of(END)
 

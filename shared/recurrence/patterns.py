@@ -8,10 +8,9 @@ from bisect import bisect_left
 from itertools import product
 from typing import Protocol
 
+from shared.recurrence.arithmetic import DAY, NEVER, Work
 from shared.recurrence.parts import RuleParts
 from shared.recurrence.periods import Days, PeriodGrid
-from shared.recurrence.seconds import DAY, NEVER
-from shared.recurrence.work import Work
 
 
 class Pattern(Protocol):

@@ -10,10 +10,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Protocol
 
-from shared.recurrence.calendar_days import days_of_year
+from shared.recurrence.arithmetic import LAST_YEAR, Work, date_of, day_number
+from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
-from shared.recurrence.seconds import LAST_YEAR, date_of, day_number
-from shared.recurrence.work import Work
 
 THURSDAY = 3
 """The weekday of day 0, 1 January 1970."""

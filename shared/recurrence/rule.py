@@ -12,11 +12,10 @@ from typing import Protocol
 
 import msgspec
 
-from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.arithmetic import BEGIN, DAY, END, SECOND, OutOfWork, at_of, instant_of
+from shared.recurrence.errors import BadRule
 from shared.recurrence.search import Search, SearchOfOne, SearchOfSeveral
-from shared.recurrence.seconds import BEGIN, DAY, END, SECOND, at_of, instant_of
 from shared.recurrence.series import Hit, Series
-from shared.recurrence.work import OutOfWork
 
 PASSED_OVER = 6_000
 """Occurrences in a row that EXDATE may take out."""

@@ -8,9 +8,8 @@ only up to the nearest ring that the others have.
 
 from typing import Protocol
 
-from shared.recurrence.seconds import BEGIN
+from shared.recurrence.arithmetic import BEGIN, STEPS, OutOfWork, Work
 from shared.recurrence.series import Hit, Series, closer
-from shared.recurrence.work import STEPS, OutOfWork, Work
 
 ROUNDS = (100, 1_000, STEPS)
 """Steps that a line may take before the others get their turn: what is near is found before anyone looks far."""

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
+from shared.recurrence.arithmetic import BEGIN, DAY, END, NEVER, Work
 from shared.recurrence.patterns import Pattern
-from shared.recurrence.seconds import BEGIN, DAY, END, NEVER
-from shared.recurrence.work import Work
 from shared.recurrence.zones import Clock
 
 APART = 2 * DAY

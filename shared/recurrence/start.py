@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from shared.recurrence.bad_rule import BadRule
+from shared.recurrence.arithmetic import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
+from shared.recurrence.errors import BadRule
 from shared.recurrence.ical import Moment
-from shared.recurrence.seconds import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
 from shared.recurrence.zones import load_zone, resolve_local
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)

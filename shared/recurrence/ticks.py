@@ -7,11 +7,10 @@ doubles a step; what the clock shows there decides about BYHOUR and the other li
 from bisect import bisect_left
 from itertools import product
 
+from shared.recurrence.arithmetic import DAY, NEVER, Work
 from shared.recurrence.parts import RuleParts
 from shared.recurrence.patterns import at_positions
 from shared.recurrence.periods import EveryDays
-from shared.recurrence.seconds import DAY, NEVER
-from shared.recurrence.work import Work
 
 UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from shared.recurrence.bad_rule import BadRule
-from shared.recurrence.seconds import DAY, at_of
+from shared.recurrence.arithmetic import DAY, at_of
+from shared.recurrence.errors import BadRule
 from shared.recurrence.spec import Fold, Gap
 
 # No two changes of any zone's offset since 1900 are nearer than four days, so probing every second day sees them all.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from shared.migrate import migrate
+from shared.postgres.migrate import migrate
 from stack.directory import run_directory
 from stack.ports import free_port
 from stack.postgres import Postgres

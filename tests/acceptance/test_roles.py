@@ -19,7 +19,7 @@ import pytest
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import ChannelAccessRefused
 
-from shared.migrate import migrate
+from shared.postgres.migrate import migrate
 from stack.roles import APPLICATION, DEFINITIONS, ROLES, as_variables, new_passwords, rabbitmq_definitions, role_of
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request

@@ -24,18 +24,18 @@ from tests.support.stores import Site, Stores
 
 # Every loop of every service: the step that it turns on, and what it is called.
 LOOPS = [
-    ("consumer", "consumer.handling:BatchHandler.store", "intake"),
+    ("consumer", "consumer.handler:BatchHandler.store", "intake"),
     ("producer", "producer.firing:Firer.fire_once", "lane due_now"),
-    ("producer", "producer.listening:_listen", "listener"),
+    ("producer", "producer.wake_listener:_listen", "listener"),
     ("producer", "producer.reporting:Sampler.sample_once", "sampler"),
-    ("producer", "shared.retention:Retention.retire_once", "retention of jobs"),
+    ("producer", "shared.postgres.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
     ("delivery", "delivery.dispatch.claimer:Claimer.claim_once", "dispatcher"),
-    ("delivery", "delivery.recording:Recorder._write", "recorder"),
-    ("delivery", "delivery.announcing:Announcer.announce_once", "announcer"),
+    ("delivery", "delivery.results.recorder:Recorder._write", "recorder"),
+    ("delivery", "delivery.results.announcer:Announcer.announce_once", "announcer"),
 ]
 # And what has no turns: it waits for its connection to be lost.
-KEEPER = ("consumer", "shared.broker:Broker._keep_connected", "the service")
+KEEPER = ("consumer", "shared.amqp.connection:Broker._keep_connected", "the service")
 
 
 def sabotaged(

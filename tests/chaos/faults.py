@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from shared.fault_points import Point
+from shared.runtime.fault_points import Point
 
 SERVICES = ("consumer", "producer", "delivery")
 BROKER, POSTGRES = "RabbitMQ", "Postgres"

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from shared.fault_points import Point, listen
+from shared.runtime.fault_points import Point, listen
 
 POINT, NTH, SIGNAL, WORD = "CHAOS_POINT", "CHAOS_NTH", "CHAOS_SIGNAL", "CHAOS_WORD"
 

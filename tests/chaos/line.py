@@ -9,7 +9,7 @@ from contextlib import suppress
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from shared.broker import BROKER_TROUBLE, close_quietly, lost_connections_as_errors
+from shared.amqp.connection import BROKER_TROUBLE, close_quietly, lost_connections_as_errors
 
 AGAIN_SECONDS = 0.3
 CONNECT_SECONDS = 5.0

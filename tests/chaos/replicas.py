@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.fault_points import Point
+from shared.runtime.fault_points import Point
 from stack.directory import LOGS, RECORDS
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn

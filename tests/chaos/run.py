@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shared.broker import BROKER_TROUBLE
-from shared.database import PASSING_TROUBLE
-from shared.names import Names
+from shared.amqp.connection import BROKER_TROUBLE
+from shared.contract.names import Names
+from shared.postgres.errors import PASSING_TROUBLE
 from tests.chaos.application import LISTENER, REPLIES, read_event
 from tests.chaos.checking import DRAIN_WITHIN
 from tests.chaos.faults import STORES

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 import aio_pika
 import asyncpg
 
-from shared.broker import close_quietly
-from shared.migrate import migrate
-from shared.names import Names
-from shared.topology import declare_topology
+from shared.amqp.connection import close_quietly
+from shared.amqp.topology import declare_topology
+from shared.contract.names import Names
+from shared.postgres.migrate import migrate
 from stack.directory import LOGS, RECORDS
 from stack.ports import LOOPBACK, free_port
 from stack.postgres import Postgres

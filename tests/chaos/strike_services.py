@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from shared.database import PASSING_TROUBLE
-from shared.fault_points import Point
+from shared.postgres.errors import PASSING_TROUBLE
+from shared.runtime.fault_points import Point
 from tests.chaos.faults import Fault
 from tests.chaos.replicas import Replica, Trap
 from tests.chaos.scene import Scene

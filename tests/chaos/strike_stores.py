@@ -7,7 +7,7 @@ import os
 import signal
 from contextlib import suppress
 
-from shared.names import Names
+from shared.contract.names import Names
 from tests.chaos.application import HEARS, LISTENER
 from tests.chaos.faults import Fault
 from tests.chaos.proxy import Manner

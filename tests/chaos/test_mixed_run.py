@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.fault_points import Point
+from shared.runtime.fault_points import Point
 from stack.services import PROJECT
 from tests.chaos.faults import SERVICES
 

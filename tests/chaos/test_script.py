@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from shared.fault_points import Point
+from shared.runtime.fault_points import Point
 from tests.chaos.faults import BROKER, POSTGRES, SERVICES, Fault, targets_of, track_of
 from tests.chaos.script import MIXED, MIXED_SECONDS, ROUND_SECONDS, full_matrix, write_script
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shared.fault_points import Point
+from shared.runtime.fault_points import Point
 from tests.chaos.accounting import BEFORE, account, as_table
 from tests.chaos.checking import check
 from tests.chaos.faults import Fault

@@ -10,8 +10,8 @@ from cli.moments import parse_duration, parse_moment
 from cli.parked_queue import Parked, choose
 from cli.preview import looks_like_cron, marked_occurrences
 from cli.status import what_is_wrong
-from shared.names import Names
-from shared.received import Received
+from shared.amqp.message import IncomingMessage
+from shared.contract.names import Names
 from shared.recurrence import RuleSpec
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
@@ -69,9 +69,9 @@ def test_a_time_that_comes_twice_says_which_one_it_is() -> None:
     assert [note and note.rsplit(" ", 1)[1] for note in notes(hourly, 4)] == [None, "first", "second", None]
 
 
-def received(**fields: Any) -> Received:
-    plain: dict[str, Any] = dict.fromkeys(Received.__struct_fields__)
-    return Received(**{**plain, "tag": 1, "body": b"{}", "headers": {}, "message_id": "abc", **fields})
+def received(**fields: Any) -> IncomingMessage:
+    plain: dict[str, Any] = dict.fromkeys(IncomingMessage.__struct_fields__)
+    return IncomingMessage(**{**plain, "tag": 1, "body": b"{}", "headers": {}, "message_id": "abc", **fields})
 
 
 def test_a_command_goes_back_to_its_exchange_without_our_headers() -> None:

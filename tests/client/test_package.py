@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared import messages
-from shared.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY, Names
+from shared.contract import messages
+from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY, Names
 from tests.support.client_environment import CLIENT
 from tests.support.client_program import Installed
 

@@ -9,14 +9,14 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from contract.asyncapi import asyncapi
-from contract.examples import EXAMPLES
-from contract.files import DOCS, contract_files
-from contract.schemas import MODELS, schema_of
-from shared.messages import Webhook
+from shared.contract.messages import Webhook
 from tests.support.eventually import PATIENCE
 from tests.support.node import installed_project
 from tests.support.services import ROOT
+from tools.contract.asyncapi import asyncapi
+from tools.contract.examples import EXAMPLES
+from tools.contract.files import DOCS, contract_files
+from tools.contract.schemas import MODELS, schema_of
 
 pytestmark = pytest.mark.xdist_group("documents")  # one worker: its tests share what takes long to start
 EVERY_MODEL = pytest.mark.parametrize("model", [*MODELS, Webhook], ids=lambda model: model.__name__)
@@ -68,7 +68,7 @@ def test_the_schema_of_a_request_knows_right_from_wrong(fields: dict[str, Any], 
 
 @pytest.fixture(scope="module")
 def validator() -> Path:
-    return installed_project(ROOT / "contract" / "validator")
+    return installed_project(ROOT / "tools" / "contract" / "validator")
 
 
 def validate(validator: Path, document: Path) -> "subprocess.CompletedProcess[str]":

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from contract.asyncapi import KEYS, asyncapi
-from contract.schemas import MODELS, schema_of
 from tests.support.application import Application
 from tests.support.services import ROOT, running_consumer
 from tests.support.stores import Site
+from tools.contract.asyncapi import KEYS, asyncapi
+from tools.contract.schemas import MODELS, schema_of
 
 BLOCK = re.compile(r"(?P<before>[^\n]*)\n\n```json\n(?P<text>.*?)```", re.DOTALL)
 SCHEMAS = {model.__name__: schema_of(model) for model in MODELS}

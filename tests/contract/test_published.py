@@ -4,13 +4,13 @@ from typing import Any
 
 from jsonschema_rs import Draft202012Validator
 
-from contract.schemas import MODELS, schema_of
-from shared.messages import DeliveryCompleted, DeliveryFailed, ScheduleDue, ScheduleReply
+from shared.contract.messages import DeliveryCompleted, DeliveryFailed, ScheduleDue, ScheduleReply
 from tests.support.application import an_application
 from tests.support.builders import in_seconds
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
+from tools.contract.schemas import MODELS, schema_of
 
 MODEL_OF = {model.__name__: model for model in MODELS}
 

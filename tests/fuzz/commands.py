@@ -5,7 +5,7 @@ import atheris
 from tests.fuzz.running import fuzz
 
 with atheris.instrument_imports(include=["consumer", "shared"]):
-    from consumer.commands import RawCommand, read_command
+    from consumer.commands.parse import RawCommand, read_command
 from tests.hostile.corpus import load
 from tests.hostile.invariants import check_command
 from tests.support.builders import NOON

@@ -7,10 +7,10 @@ from typing import assert_never
 import msgspec
 import orjson
 
-from consumer.commands import Cancel, Command, Pause, Refused, Resume, Trigger
-from consumer.schedules import Schedule, upcoming
+from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.commands.schedule import Schedule, upcoming
 from delivery.http.request import host_of
-from shared.instants import FIRST_YEAR, LAST_YEAR
+from shared.contract.instants import FIRST_YEAR, LAST_YEAR
 from shared.recurrence import RuleSpec
 
 

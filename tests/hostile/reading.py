@@ -4,10 +4,10 @@ import struct
 from datetime import datetime
 from itertools import starmap
 
-from consumer.commands import Command, read_command
-from consumer.handling import _raw
+from consumer.commands.parse import Command, read_command
+from consumer.handler import _raw
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.deliveries import Deliveries
-from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.wire import well_behaved
 from tests.support.raw_publishing import short
@@ -27,14 +27,14 @@ def key_of(case: Case) -> bytes:
     return case.key.encode(errors="surrogateescape")
 
 
-def received(case: Case, **more: bytes) -> Received:
+def received(case: Case, **more: bytes) -> IncomingMessage:
     """Without the rest of the stream: one message, in as many frames as it needs."""
     header = struct.pack(">HHQ", 60, 0, len(case.body)) + properties_of(case, **more)
     delivery = struct.pack(">HH", 60, 60) + short(b"tag") + struct.pack(">QB", 1, 0)
     delivery += short(b"schedule.commands") + short(key_of(case))
     pieces = [case.body[start : start + LIMIT] for start in range(0, len(case.body), LIMIT)]
     stream = b"".join(starmap(_frame, [(1, delivery), (2, header), *((3, piece) for piece in pieces)]))
-    messages: list[Received] = []
+    messages: list[IncomingMessage] = []
     deliveries, place = Deliveries(messages.append), 0
     while place < len(stream):
         place = deliveries.take(stream, place) or len(stream)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from producer.decisions.plan import BURST
 from producer.firing import LONGEST_HEAD_START, Fired, Idle, TooEarly
-from producer.planning import BURST
-from producer.store import DUE_NOW, OVERDUE, RETRY, claim_due
-from shared import fault_points
-from shared.fault_points import Point
+from producer.store.lanes import DUE_NOW, OVERDUE, RETRY, claim_due
+from shared.runtime import fault_points
+from shared.runtime.fault_points import Point
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.firing import a_firer

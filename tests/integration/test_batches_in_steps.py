@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from consumer.folding import Answer
-from consumer.handling import BatchHandler
+from consumer.commands.merge import Answer
+from consumer.handler import BatchHandler
 from consumer.metrics import Metrics
-from shared.broker import Broker
-from shared.database import open_pool
-from shared.messages import Outcome
-from shared.publishing import Publisher
-from shared.received import Received
+from shared.amqp.connection import Broker
+from shared.amqp.message import IncomingMessage
+from shared.amqp.publisher import Publisher
+from shared.contract.messages import Outcome
+from shared.postgres.pool import open_pool
 from tests.support.builders import a_request
 from tests.support.stores import Site
 
@@ -33,9 +33,9 @@ async def handler(site: Site) -> AsyncIterator[BatchHandler]:
         yield BatchHandler(pool, publisher, site.names, Metrics(CollectorRegistry()), 1000, 5.0, operators=("root",))
 
 
-def a_message(key: str, content: dict[str, Any], user: str | None) -> Received:
+def a_message(key: str, content: dict[str, Any], user: str | None) -> IncomingMessage:
     body = json.dumps(content).encode()
-    return Received(1, body, "", key, None, None, None, None, None, None, None, None, None, {}, None, user)
+    return IncomingMessage(1, body, "", key, None, None, None, None, None, None, None, None, None, {}, None, user)
 
 
 def a_random_command(chance: random.Random, job_id: str) -> JobsCommand:

@@ -8,9 +8,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from producer.decisions.plan import BURST
+from producer.decisions.prepare import MAX_BYTES, MAX_MESSAGES
 from producer.firing import Fired
-from producer.planning import BURST
-from producer.preparing import MAX_BYTES, MAX_MESSAGES
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.firing import a_firer

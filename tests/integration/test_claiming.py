@@ -10,19 +10,18 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store import (
+from producer.store.jobs import DELETE_FINISHED, PLANNER
+from producer.store.lanes import (
     CLAIM_DUE_NOW,
     CLAIM_OVERDUE,
     CLAIM_RETRY,
-    DELETE_FINISHED,
     DUE_NOW,
     NEXT_DUE,
     NEXT_RETRY,
     OVERDUE,
-    PLANNER,
     claim_due,
 )
-from producer.store_triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
+from producer.store.triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
 from tests.support.application import Application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually

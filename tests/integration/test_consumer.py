@@ -11,7 +11,7 @@ import aio_pika
 import asyncpg
 import pytest
 
-from shared import due_soon
+from shared.postgres import wake_producers
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import PATIENCE, eventually
@@ -207,7 +207,7 @@ async def test_producers_are_woken_for_what_is_due_soon_and_left_alone_otherwise
     heard: list[str] = []
     listener = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
-        await listener.add_listener(due_soon.CHANNEL, lambda *_: heard.append("ring"))
+        await listener.add_listener(wake_producers.CHANNEL, lambda *_: heard.append("ring"))
         async with running_consumer(site):
             await app.request(a_request(id="tomorrow", at=in_seconds(86_400)))
             await app.request(a_request(id="now", at=in_seconds(0)))

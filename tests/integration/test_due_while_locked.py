@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from shared import due_soon
+from shared.postgres import wake_producers
 from tests.support.application import Application
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due, somebody_is_blocked
@@ -36,7 +36,7 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
             # The services are up: what is left to do before it is due takes milliseconds.
             await insert_due(database, 1, prefix="a-", late=timedelta(seconds=-5))
             await _insert_known_triggers(database)
-            await due_soon.notify(database)
+            await wake_producers.notify(database)
             async with database.transaction():
                 await database.execute("select from jobs where id = 'b-000001' for update")
                 for job_id in ("a-000001", "b-000001"):
@@ -54,7 +54,7 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
 async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_that_is_due_about_now(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    monkeypatch.setattr("shared.due_soon.NOTIFY_WITHIN_SECONDS", 300.0)
+    monkeypatch.setattr("shared.postgres.wake_producers.NOTIFY_WITHIN_SECONDS", 300.0)
     await insert_due(database, 1, prefix="tomorrow-", late=timedelta(days=-1))
     await insert_due(database, 1, prefix="old-", late=timedelta(hours=1))
     await insert_due(database, 1, prefix="refused-", late=timedelta(minutes=1))
@@ -63,7 +63,7 @@ async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_tha
     await database.execute("update jobs set status = 'paused' where id like 'paused-%'")
     await _insert_known_triggers(database)
     heard: list[str] = []
-    await database.add_listener(due_soon.CHANNEL, lambda *_: heard.append("ring"))
+    await database.add_listener(wake_producers.CHANNEL, lambda *_: heard.append("ring"))
     async with running_consumer(site):
         for job in ("tomorrow", "old", "refused", "paused"):
             if (job, key) != ("paused", "schedule.resume"):  # which would change it

@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from shared.database import describe
+from shared.postgres.errors import describe
 
 
 @pytest.mark.parametrize(

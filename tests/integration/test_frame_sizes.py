@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from shared.broker import Broker
-from shared.inbox import Inbox
-from shared.lifecycle import Stop
-from shared.parking import park, parked_copy
-from shared.publishing import Publisher
-from shared.received import Received
+from shared.amqp.connection import Broker
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage
+from shared.amqp.parking import park, parked_copy
+from shared.amqp.publisher import Publisher
+from shared.runtime.stop import Stop
 from stack.rabbitmq import RabbitMQ
 from tests.support.eventually import PATIENCE
 from tests.support.stores import Site, Stores
@@ -42,8 +42,10 @@ def _frame_max(rabbitmq: RabbitMQ, size: int) -> Iterator[None]:
         rabbitmq.ctl("eval", f"application:set_env(rabbit, frame_max, {before}).")
 
 
-def a_message(body: bytes, headers: dict[str, Any]) -> Received:
-    return Received(1, body, "commands", "key", None, None, None, None, None, None, None, None, None, headers, None)
+def a_message(body: bytes, headers: dict[str, Any]) -> IncomingMessage:
+    return IncomingMessage(
+        1, body, "commands", "key", None, None, None, None, None, None, None, None, None, headers, None
+    )
 
 
 async def test_everything_can_be_parked_and_read_again(frame_max: int, site: Site) -> None:

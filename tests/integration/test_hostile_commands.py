@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from aio_pika.abc import AbstractIncomingMessage
 
-from consumer.schedules import Schedule
+from consumer.commands.schedule import Schedule
 from stack.ports import free_port
 from tests.hostile.case import Case, stored
 from tests.hostile.corpus import load

@@ -5,11 +5,11 @@ import time
 
 from yarl import URL
 
-from shared.broker import CLOSE_TIMEOUT, Broker
-from shared.inbox import MAX_HELD_BYTES, Inbox
-from shared.lifecycle import Stop
-from shared.outgoing import Outgoing, Verdict
-from shared.publishing import Publisher
+from shared.amqp.connection import CLOSE_TIMEOUT, Broker
+from shared.amqp.inbox import MAX_HELD_BYTES, Inbox
+from shared.amqp.message import OutgoingMessage, PublishResult
+from shared.amqp.publisher import Publisher
+from shared.runtime.stop import Stop
 from tests.support.eventually import eventually
 from tests.support.stores import Site
 
@@ -24,7 +24,9 @@ async def test_large_messages_wait_at_the_broker_and_all_arrive(site: Site) -> N
         Publisher(outbound) as publisher,
     ):
         for _ in range(MESSAGES):
-            assert await publisher.publish([Outgoing(site.names.parking, "x", BODY)], 20.0) == [Verdict.CONFIRMED]
+            assert await publisher.publish([OutgoingMessage(site.names.parking, "x", BODY)], 20.0) == [
+                PublishResult.CONFIRMED
+            ]
         await close_in_the_middle(inbound, site)
         async with (
             inbound.open_channel(prefetch=MESSAGES) as channel,
@@ -54,7 +56,9 @@ async def test_a_connection_on_which_only_deliveries_come_is_not_taken_for_dead(
     ):
         ends_at = time.monotonic() + 8
         while time.monotonic() < ends_at:
-            assert await publisher.publish([Outgoing(site.names.parking, "x", b"{}")], 20.0) == [Verdict.CONFIRMED]
+            assert await publisher.publish([OutgoingMessage(site.names.parking, "x", b"{}")], 20.0) == [
+                PublishResult.CONFIRMED
+            ]
             batch = await inbox.next_batch(1, 1.0, Stop())
             assert [message.body for message in batch] == [b"{}"]
             await inbox.acknowledge(batch)

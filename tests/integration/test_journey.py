@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import idempotency_key
-from shared.instants import format_instant
+from shared.contract.idempotency import idempotency_key
+from shared.contract.instants import format_instant
 from tests.support.application import Application
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer, running_producer

@@ -7,13 +7,14 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from delivery.store import PLANNER as DELIVERY_PLANNER
-from delivery.store import SAMPLE as DELIVERY_SAMPLE
-from delivery.store import sample_deliveries
+from delivery.store.claims import PLANNER as DELIVERY_PLANNER
+from delivery.store.samples import SAMPLE as DELIVERY_SAMPLE
+from delivery.store.samples import sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
 from producer.reporting import Sampler
-from producer.store import PLANNER, SAMPLE, sample_jobs
-from shared.database import open_pool
+from producer.store.jobs import PLANNER
+from producer.store.samples import SAMPLE, sample_jobs
+from shared.postgres.pool import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds, minutely

@@ -9,8 +9,8 @@ from typing import Any
 import aio_pika
 import pytest
 
-from producer.planning import BURST
-from shared.instants import format_instant
+from producer.decisions.plan import BURST
+from shared.contract.instants import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
 from tests.support.eventually import eventually

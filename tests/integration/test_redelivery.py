@@ -13,7 +13,7 @@ import aio_pika
 import pytest
 from structlog.testing import capture_logs
 
-from shared.topology import DELIVERY_LIMIT
+from shared.amqp.topology import DELIVERY_LIMIT
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually

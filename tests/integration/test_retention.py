@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from producer.store import delete_finished
+from producer.store.jobs import delete_finished
 from tests.support.jobs import insert_due
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from shared.job_states import JOB_MOVES, JobStatus
-from shared.migrate import apply, current_version, migrate, newest_version
+from shared.contract.job_status import JOB_MOVES, JobStatus
+from shared.postgres.migrate import apply, current_version, migrate, newest_version
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.jobs import insert_due
 from tests.support.stores import Site, Stores

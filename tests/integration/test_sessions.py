@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.database import STATEMENT_TIMEOUT, open_pool
+from shared.postgres.pool import STATEMENT_TIMEOUT, open_pool
 from tests.support.stores import Site
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store import claim_due, delete_finished, look_ahead
-from producer.store_triggers import TRIGGERS
-from shared.idempotency import idempotency_key
-from shared.instants import format_instant
+from producer.store.jobs import delete_finished
+from producer.store.lanes import claim_due, look_ahead
+from producer.store.triggers import TRIGGERS
+from shared.contract.idempotency import idempotency_key
+from shared.contract.instants import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, a_rule_request
 from tests.support.eventually import PATIENCE, eventually

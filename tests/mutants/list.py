@@ -10,7 +10,7 @@ _CONSUMER = (
     Mutant(
         name="ack-before-park",
         harm="A refused command is lost if the broker does not take the parked copy.",
-        file="consumer/handling.py",
+        file="consumer/handler.py",
         before="""
         await self._park(messages, answers)
         await self._reply(messages, answers)
@@ -28,7 +28,7 @@ _CONSUMER = (
     Mutant(
         name="stranger-reschedules",
         harm="Every user of the broker can reschedule and cancel the jobs of all others.",
-        file="consumer/store.py",
+        file="consumer/store/jobs.py",
         before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))",
         after="and $14::text[] is not null",
         tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_nobody_else",),
@@ -36,7 +36,7 @@ _CONSUMER = (
     Mutant(
         name="older-revision-wins",
         harm="A request that was overtaken on its way undoes the reschedule that overtook it.",
-        file="consumer/store.py",
+        file="consumer/store/jobs.py",
         before="excluded.revision > jobs.revision)",
         after="excluded.revision <> jobs.revision)",
         tests=("tests/integration/test_consumer.py::test_a_higher_revision_reschedules_and_a_lower_one_does_not",),
@@ -44,17 +44,17 @@ _CONSUMER = (
     Mutant(
         name="oldest-of-a-batch-wins",
         harm="Of two revisions that arrive together, the job keeps the older one.",
-        file="consumer/folding.py",
+        file="consumer/commands/merge.py",
         before="command.revision > change.schedule.revision:",
         after="command.revision < change.schedule.revision:",
-        tests=("tests/unit/test_folding.py::test_the_highest_revision_wins_in_every_order",),
+        tests=("tests/unit/test_merge.py::test_the_highest_revision_wins_in_every_order",),
     ),
     Mutant(
         name="resume-wakes-no-producer",
         harm="A job that is resumed when it is overdue waits for the next poll instead of ringing at once.",
-        file="consumer/store_steering.py",
+        file="consumer/store/pause_and_trigger.py",
         before="""    if any(row["due_soon"] for row in steered):
-        await due_soon.notify(connection)
+        await wake_producers.notify(connection)
     elif""",
         after="    if",
         tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
@@ -65,50 +65,50 @@ _PRODUCER = (
     Mutant(
         name="misfire-latest-ignored",
         harm="After a downtime a job that asked for the latest occurrence alone rings all that it missed.",
-        file="producer/planning.py",
+        file="producer/decisions/plan.py",
         before="if job.misfire is Misfire.ALL or start.at >= misfired_before:",
         after="if job.misfire is not Misfire.SKIP or start.at >= misfired_before:",
-        tests=("tests/unit/test_planning.py::test_under_latest_only_the_last_of_the_late_ones_rings",),
+        tests=("tests/unit/test_plan.py::test_under_latest_only_the_last_of_the_late_ones_rings",),
     ),
     Mutant(
         name="burst-without-bound",
         harm="One rule that is a year behind publishes all of it in a single transaction, and the others wait.",
-        file="producer/planning.py",
+        file="producer/decisions/plan.py",
         before=" and len(ringing) < BURST and not enough():",
         after=" and not enough():",
-        tests=("tests/unit/test_planning.py::test_a_long_catch_up_takes_turns",),
+        tests=("tests/unit/test_plan.py::test_a_long_catch_up_takes_turns",),
     ),
     Mutant(
         name="refusal-counts-as-ring",
         harm="An event that the broker refused is taken for published, and never comes.",
-        file="producer/settling.py",
-        before="if verdict is not Verdict.CONFIRMED), len(verdicts))",
-        after="if verdict is Verdict.UNKNOWN), len(verdicts))",
+        file="producer/decisions/settle.py",
+        before="if verdict is not PublishResult.CONFIRMED), len(verdicts))",
+        after="if verdict is PublishResult.UNKNOWN), len(verdicts))",
         tests=(
-            "tests/unit/test_settling.py::test_a_refused_one_shot_keeps_its_moment_and_waits",
-            "tests/unit/test_settling.py::test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed",
+            "tests/unit/test_settle.py::test_a_refused_one_shot_keeps_its_moment_and_waits",
+            "tests/unit/test_settle.py::test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed",
         ),
     ),
     Mutant(
         name="refusals-pause-without-cap",
         harm="A job whose queue was full for an hour is tried again days later.",
-        file="producer/settling.py",
+        file="producer/decisions/settle.py",
         before="return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)",
         after="return FIRST_PAUSE * doubled",
-        tests=("tests/unit/test_settling.py::test_the_pause_grows_to_a_limit",),
+        tests=("tests/unit/test_settle.py::test_the_pause_grows_to_a_limit",),
     ),
     Mutant(
         name="key-of-the-publish",
         harm="An occurrence that is published twice after a crash carries two keys, and is handled twice.",
-        file="producer/events.py",
+        file="producer/decisions/due_event.py",
         before="key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)",
         after="key = idempotency_key(job.id, _format_fired_at(fired_at), job.topic, job.trigger_id)",
-        tests=("tests/unit/test_events.py::test_an_occurrence_that_is_published_again_has_the_same_key",),
+        tests=("tests/unit/test_due_event.py::test_an_occurrence_that_is_published_again_has_the_same_key",),
     ),
     Mutant(
         name="paused-job-rings",
         harm="A job that was paused rings all the same.",
-        file="producer/store.py",
+        file="producer/store/jobs.py",
         before=' where status = \'pending\'"""',
         after=" where status in ('pending', 'paused')\"\"\"",
         tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
@@ -116,7 +116,7 @@ _PRODUCER = (
     Mutant(
         name="claim-without-lock",
         harm="Two producers publish the same occurrence, each time.",
-        file="producer/store.py",
+        file="producer/store/jobs.py",
         before="""
    and next_run_at <= coalesce($1::timestamptz, now())
  order by next_run_at limit $2 for no key update skip locked
@@ -130,7 +130,7 @@ _PRODUCER = (
     Mutant(
         name="retention-of-open-jobs",
         harm="A job that is paused for longer than ended ones are kept is deleted.",
-        file="producer/store.py",
+        file="producer/store/jobs.py",
         before="status <> 'pending' and finished_at < now() - $1::interval",
         after="status <> 'pending' and coalesce(finished_at, updated_at) < now() - $1::interval",
         tests=("tests/integration/test_retention.py::test_a_job_that_is_open_is_kept_however_old_it_is",),
@@ -138,7 +138,7 @@ _PRODUCER = (
     Mutant(
         name="trigger-of-cancelled-job-rings",
         harm="A trigger rings after its job was cancelled, and the cancel confirmed.",
-        file="producer/store_triggers.py",
+        file="producer/store/triggers.py",
         before="""
   from due
  where status <> 'cancelled'
@@ -156,26 +156,26 @@ _DELIVERY = (
     Mutant(
         name="retries-without-end",
         harm="A receiver that keeps failing is called for ever, and the application never hears that it failed.",
-        file="delivery/outcomes.py",
+        file="delivery/attempt/retry.py",
         before="if state.retry_count >= state.max_retries:",
         after="if state.max_retries == 0:",
-        tests=("tests/unit/delivery/test_outcomes.py::test_these_statuses_are_retried_until_the_retries_are_used_up",),
+        tests=("tests/unit/delivery/test_retry.py::test_these_statuses_are_retried_until_the_retries_are_used_up",),
     ),
     Mutant(
         name="retries-without-jitter",
         harm="All deliveries that failed together come back together, and knock the receiver over again.",
-        file="delivery/outcomes.py",
+        file="delivery/attempt/retry.py",
         before="return min(policy.cap, policy.base * doubled) * chance",
         after="return min(policy.cap, policy.base * doubled)",
-        tests=("tests/unit/delivery/test_outcomes.py::test_the_jitter_is_full_and_the_pause_has_a_cap",),
+        tests=("tests/unit/delivery/test_retry.py::test_the_jitter_is_full_and_the_pause_has_a_cap",),
     ),
     Mutant(
         name="redirect-counts-as-delivered",
         harm="A webhook that has moved is told to be delivered, and its receiver never sees it.",
-        file="delivery/outcomes.py",
+        file="delivery/attempt/retry.py",
         before="if 200 <= status < 300:",
         after="if 200 <= status < 400:",
-        tests=("tests/unit/delivery/test_outcomes.py::test_other_4xx_and_redirects_fail_at_once",),
+        tests=("tests/unit/delivery/test_retry.py::test_other_4xx_and_redirects_fail_at_once",),
     ),
     Mutant(
         name="signature-of-the-payload",
@@ -188,7 +188,7 @@ _DELIVERY = (
     Mutant(
         name="old-secret-forgotten",
         harm="While a secret is rotated, receivers that still have the old one refuse every call.",
-        file="delivery/signing.py",
+        file="delivery/attempt/signing.py",
         before="signer.sign(key, now, text) for signer in signers)",
         after="signer.sign(key, now, text) for signer in signers[:1])",
         tests=("tests/unit/delivery/test_signing.py::test_while_a_secret_is_rotated_the_old_and_the_new_one_verify",),
@@ -228,15 +228,15 @@ _DELIVERY = (
     Mutant(
         name="lease-never-checked",
         harm="A process that stood still calls a webhook whose delivery another replica has taken over meanwhile.",
-        file="delivery/attempting.py",
+        file="delivery/attempt/attempt.py",
         before="if started - leased.leased_at > self.lease_margin:",
         after="if started < leased.leased_at:",
-        tests=("tests/unit/delivery/test_attempting.py::test_a_lease_that_may_end_during_the_call_is_not_used",),
+        tests=("tests/unit/delivery/test_attempt.py::test_a_lease_that_may_end_during_the_call_is_not_used",),
     ),
     Mutant(
         name="lost-lease-records",
         harm="A worker that lost its lease writes its outcome over that of the worker that has it now.",
-        file="delivery/store.py",
+        file="delivery/store/results.py",
         before="where d.id = o.id and d.version = o.version and d.status = 'PROCESSING'",
         after="where d.id = o.id and d.status = 'PROCESSING'",
         tests=("tests/integration/delivery/test_claiming.py::test_a_worker_that_lost_its_lease_records_nothing",),
@@ -244,7 +244,7 @@ _DELIVERY = (
     Mutant(
         name="unannounced-outcome-deleted",
         harm="Retention deletes a delivery before the application has heard how it ended.",
-        file="delivery/store_ended.py",
+        file="delivery/store/retention.py",
         before="       and not exists (select from delivery_announcements a where a.delivery_id = d.id)\n",
         after="",
         tests=(
@@ -254,9 +254,9 @@ _DELIVERY = (
     Mutant(
         name="unconfirmed-outcome-forgotten",
         harm="An application never hears how a delivery ended, because the broker gave no answer just then.",
-        file="delivery/announcing.py",
-        before="[one.delivery_id for one, verdict in judged if verdict is Verdict.CONFIRMED],",
-        after="[one.delivery_id for one, verdict in judged if verdict in {Verdict.CONFIRMED, Verdict.UNKNOWN}],",
+        file="delivery/results/announcer.py",
+        before="[one.delivery_id for one, verdict in judged if verdict is PublishResult.CONFIRMED],",
+        after="[one.delivery_id for one, verdict in judged if verdict in (PublishResult.CONFIRMED, 'unknown')],",
         tests=(
             "tests/integration/delivery/test_announcing.py::test_what_the_broker_gave_no_verdict_on_is_announced_again",
         ),
@@ -267,7 +267,7 @@ _SHARED = (
     Mutant(
         name="ack-before-commit",
         harm="A command is lost if the database does not take it.",
-        file="shared/batches.py",
+        file="shared/amqp/consuming.py",
         before="    stored = await _until_done(lambda: handler.store(batch), inbox, stop)\n",
         after="    await inbox.acknowledge(batch)\n"
         "    stored = await _until_done(lambda: handler.store(batch), inbox, stop)\n",
@@ -276,7 +276,7 @@ _SHARED = (
     Mutant(
         name="stop-acks-what-is-not-stored",
         harm="A consumer that is stopped while the database is away loses the commands that it had taken.",
-        file="shared/batches.py",
+        file="shared/amqp/consuming.py",
         before="    if stored is not None:\n",
         after="    if stored is None:\n        await inbox.acknowledge(batch)\n    if stored is not None:\n",
         tests=("tests/integration/test_redelivery.py::test_a_command_that_cannot_be_stored_goes_back",),
@@ -285,30 +285,30 @@ _SHARED = (
         name="nack-counts-as-confirm",
         harm="An event that a full queue refused is taken for published, and never comes.",
         file="shared/amqp/wire/confirms.py",
-        before="self._confirm(Verdict.NACKED, data, payload)",
-        after="self._confirm(Verdict.CONFIRMED, data, payload)",
+        before="self._confirm(PublishResult.NACKED, data, payload)",
+        after="self._confirm(PublishResult.CONFIRMED, data, payload)",
         tests=("tests/integration/test_publishing.py::test_what_cannot_be_written_shifts_no_verdict",),
     ),
     Mutant(
         name="return-counts-as-confirm",
         harm="An event that no queue took is taken for published, and never comes.",
         file="shared/amqp/wire/confirms.py",
-        before="self._rule(place, place + 1, Verdict.RETURNED)",
-        after="self._rule(place, place + 1, Verdict.CONFIRMED)",
+        before="self._rule(place, place + 1, PublishResult.RETURNED)",
+        after="self._rule(place, place + 1, PublishResult.CONFIRMED)",
         tests=("tests/integration/test_publishing.py::test_what_no_queue_takes_is_returned_and_not_confirmed",),
     ),
     Mutant(
         name="silence-counts-as-confirm",
         harm="An event that the broker never confirmed is taken for published, and is lost with the broker.",
-        file="shared/publishing.py",
-        before="unsettled = Verdict.CLOSED if closed_by_broker else Verdict.UNKNOWN",
-        after="unsettled = Verdict.CLOSED if closed_by_broker else Verdict.CONFIRMED",
+        file="shared/amqp/publisher.py",
+        before="unsettled = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN",
+        after="unsettled = PublishResult.CLOSED if closed_by_broker else PublishResult.CONFIRMED",
         tests=("tests/integration/test_publishing.py::test_what_the_broker_does_not_answer_to_is_unknown",),
     ),
     Mutant(
         name="parked-without-body",
         harm="A refused command is parked without what it said, and cannot be sent again.",
-        file="shared/parking.py",
+        file="shared/amqp/parking.py",
         before="        body=message.body,\n",
         after='        body=b"",\n',
         tests=("tests/unit/test_parked_headers.py::test_what_is_parked_has_the_body_that_came",),
@@ -316,7 +316,7 @@ _SHARED = (
     Mutant(
         name="row-in-a-log-line",
         harm="A payload that Postgres refuses is written to the log, secrets and all.",
-        file="shared/database.py",
+        file="shared/postgres/pool.py",
         before="says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error",
         after="says: object = error",
         tests=("tests/integration/test_errors_in_words.py::test_an_error_about_a_value_does_not_quote_it",),
@@ -324,7 +324,7 @@ _SHARED = (
     Mutant(
         name="password-in-settings",
         harm="Whatever shows the settings, a log line or a traceback, shows the password of the database.",
-        file="shared/settings.py",
+        file="shared/runtime/settings.py",
         before="    database_url: PostgresUrl = Field(repr=False)\n",
         after="    database_url: PostgresUrl\n",
         tests=("tests/unit/test_settings.py::test_settings_show_no_password_and_no_secret",),
@@ -332,7 +332,7 @@ _SHARED = (
     Mutant(
         name="commit-that-is-not-durable",
         harm="What was acknowledged is lost in a crash of a Postgres that does not wait for its disk by default.",
-        file="shared/database.py",
+        file="shared/postgres/pool.py",
         before='"synchronous_commit": "on",',
         after="",
         tests=("tests/integration/test_sessions.py::test_a_commit_is_durable_whatever_the_servers_default_is",),
@@ -340,7 +340,7 @@ _SHARED = (
     Mutant(
         name="migration-without-lock-timeout",
         harm="A migration that waits for a table makes every service wait behind it, for as long as that takes.",
-        file="shared/migrate.py",
+        file="shared/postgres/migrate.py",
         before="await connection.execute(f\"set local lock_timeout = '{LONGEST_WAIT}'\")",
         after='await connection.execute("set local lock_timeout = 0")',
         tests=("tests/integration/test_schema.py::test_nobody_waits_behind_a_migration_that_waits_for_a_table",),
@@ -348,7 +348,7 @@ _SHARED = (
     Mutant(
         name="event-without-listener-dropped",
         harm="An event that no queue is bound for disappears without a trace.",
-        file="shared/topology.py",
+        file="shared/amqp/topology.py",
         before='arguments={"alternate-exchange": names.unrouted_exchange}',
         after="arguments={}",
         tests=(
@@ -359,7 +359,7 @@ _SHARED = (
     Mutant(
         name="key-without-separator",
         harm="Two jobs whose ids and topics run into each other share a key, and one of them is never delivered.",
-        file="shared/idempotency.py",
+        file="shared/contract/idempotency.py",
         before='text = "\\0".join(',
         after='text = "".join(',
         tests=("tests/unit/test_idempotency.py::test_every_part_counts_and_parts_do_not_run_into_each_other",),
@@ -375,7 +375,7 @@ _SHARED = (
     Mutant(
         name="backoff-without-cap",
         harm="After a long outage a service stays away for hours although the store is back.",
-        file="shared/backoff.py",
+        file="shared/runtime/backoff.py",
         before="pause = min(self.cap, self.first * 2.0 ** min(self.failures, 30))",
         after="pause = self.first * 2.0 ** min(self.failures, 30)",
         tests=("tests/unit/test_backoff.py::test_pauses_double_up_to_the_cap",),
@@ -383,7 +383,7 @@ _SHARED = (
     Mutant(
         name="replicas-in-step",
         harm="All replicas come back at the same moments, and knock the store over again.",
-        file="shared/backoff.py",
+        file="shared/runtime/backoff.py",
         before="return pause * random.uniform(0.5, 1.0)",
         after="return pause",
         tests=("tests/unit/test_backoff.py::test_two_replicas_do_not_march_in_step",),
@@ -391,7 +391,7 @@ _SHARED = (
     Mutant(
         name="loop-ends-unnoticed",
         harm="A service whose loop ended by mistake goes on without doing its work, and looks well.",
-        file="shared/lifecycle.py",
+        file="shared/runtime/service.py",
         before='    if not stop.requested:\n        raise EndedByItself(f"{name} ended',
         after='    if stop.failure is not None:\n        raise EndedByItself(f"{name} ended',
         tests=("tests/unit/test_lifecycle.py::test_a_loop_that_returns_before_the_stop_is_a_failure",),

@@ -7,9 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.names import Names
-from shared.outgoing import Outgoing, Verdict
-from shared.received import Received
+from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
+from shared.contract.names import Names
 from tests.simulation.ledger import Ledger
 from tests.simulation.worker import Fate, Worker
 
@@ -21,14 +20,14 @@ class SimBroker:
     ledger: Ledger
     names: Names = field(default_factory=Names)
     is_up: bool = True
-    queues: dict[str, list[Received]] = field(default_factory=dict)
-    _held: dict[int, tuple[str, list[Received]]] = field(default_factory=dict)  # by worker
+    queues: dict[str, list[IncomingMessage]] = field(default_factory=dict)
+    _held: dict[int, tuple[str, list[IncomingMessage]]] = field(default_factory=dict)  # by worker
     _tags: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
         self.queues = {self.names.inbox: [], self.names.deliveries: []}
 
-    def route(self, message: Outgoing, worker: Worker | None = None) -> None:
+    def route(self, message: OutgoingMessage, worker: Worker | None = None) -> None:
         """Kept from now on, in every queue that is bound."""
         if message.exchange == self.names.commands:
             self._put(self.names.inbox, message)
@@ -48,7 +47,7 @@ class SimBroker:
             if letters:
                 letters.append(letters[which % len(letters)])
 
-    def hand_out(self, worker: Worker, queue: str, picks: Sequence[int]) -> list[Received]:
+    def hand_out(self, worker: Worker, queue: str, picks: Sequence[int]) -> list[IncomingMessage]:
         """In whatever order."""
         letters = self.queues[queue]
         taken = [letters.pop(pick % len(letters)) for pick in picks if letters]
@@ -63,9 +62,9 @@ class SimBroker:
     def acknowledged(self, worker: Worker) -> None:
         self._held.pop(worker.number, None)
 
-    def _put(self, queue: str, message: Outgoing) -> None:
+    def _put(self, queue: str, message: OutgoingMessage) -> None:
         self.queues[queue].append(
-            Received(
+            IncomingMessage(
                 tag=next(self._tags),
                 body=message.body,
                 exchange=message.exchange,
@@ -92,14 +91,14 @@ class SimPublisher:
     broker: SimBroker
     worker: Worker
 
-    async def publish(self, messages: Sequence[Outgoing], timeout: float) -> list[Verdict]:
+    async def publish(self, messages: Sequence[OutgoingMessage], timeout: float) -> list[PublishResult]:
         del timeout
         if not messages:
             return []
         fate = await self.worker.stop_before(f"publish {messages[0].routing_key}")
         verdicts = [_verdict(fate, index) for index in range(len(messages))]
         for message, verdict in zip(messages, verdicts, strict=True):
-            if verdict is Verdict.CONFIRMED or fate is Fate.LOST_AFTER:
+            if verdict is PublishResult.CONFIRMED or fate is Fate.LOST_AFTER:
                 self.broker.route(message, self.worker)
             elif message.routing_key == REPLY_QUEUE:
                 self.broker.ledger.unheard.add(json.loads(message.body)["id"])
@@ -107,20 +106,22 @@ class SimPublisher:
             self.broker.ledger.in_doubt(self.worker)
         return verdicts
 
-    async def mend(self) -> None:
+    async def recover_channel(self) -> None:
         pass
 
 
-def _verdict(fate: Fate, index: int) -> Verdict:
+def _verdict(fate: Fate, index: int) -> PublishResult:
     match fate:
         case Fate.REFUSED:
-            return Verdict.NACKED
+            return PublishResult.NACKED
         case Fate.MIXED:
-            return (Verdict.CONFIRMED, Verdict.NACKED, Verdict.CONFIRMED, Verdict.UNKNOWN)[index % 4]
+            return (PublishResult.CONFIRMED, PublishResult.NACKED, PublishResult.CONFIRMED, PublishResult.UNKNOWN)[
+                index % 4
+            ]
         case Fate.LOST_BEFORE | Fate.LOST_AFTER:
-            return Verdict.UNKNOWN
+            return PublishResult.UNKNOWN
         case _:
-            return Verdict.CONFIRMED
+            return PublishResult.CONFIRMED
 
 
 @dataclass(slots=True)
@@ -134,7 +135,7 @@ class SimInbox:
     async def sleep(self, seconds: float) -> None:
         del seconds
 
-    async def acknowledge(self, batch: list[Received]) -> None:
+    async def acknowledge(self, batch: list[IncomingMessage]) -> None:
         del batch
         fate = await self.worker.stop_before("acknowledge")
         if fate is Fate.LOST_BEFORE:

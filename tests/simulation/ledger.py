@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from delivery.model import Delivery
-from shared.outgoing import Outgoing
+from shared.amqp.message import OutgoingMessage
 from tests.simulation.town import Town
 from tests.simulation.worker import Worker
 
@@ -42,7 +42,7 @@ class Ledger:
     cancels: set[str] = field(default_factory=set)
     replies: list[dict[str, Any]] = field(default_factory=list)
     unheard: set[str] = field(default_factory=set)  # ids whose reply was lost: replies are given at most once
-    parked: list[Outgoing] = field(default_factory=list)
+    parked: list[OutgoingMessage] = field(default_factory=list)
     # ScheduleDue that the broker took, by key, and how many copies beyond the first the faults so far account for.
     rung: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
@@ -61,7 +61,7 @@ class Ledger:
     def begins(self, worker: Worker) -> None:
         self._unsettled[worker.number] = []
 
-    def event(self, message: Outgoing, worker: Worker) -> None:
+    def event(self, message: OutgoingMessage, worker: Worker) -> None:
         content = json.loads(message.body)
         key, job_id, due_at = content["idempotency_key"], content["id"], datetime.fromisoformat(content["due_at"])
         if message.routing_key.startswith("delivery."):
@@ -84,7 +84,7 @@ class Ledger:
         self.excused.update(self._unsettled[worker.number])
         self._unsettled[worker.number] = []
 
-    def reply(self, message: Outgoing) -> None:
+    def reply(self, message: OutgoingMessage) -> None:
         self.replies.append(json.loads(message.body))
 
     def call(self, key: str, content: dict[str, Any]) -> None:

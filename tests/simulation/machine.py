@@ -12,10 +12,10 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from producer.store import DUE_NOW, OVERDUE, RETRY
-from shared.instants import format_instant
-from shared.names import CANCEL_KEY, REQUEST_KEY
-from shared.outgoing import Outgoing
+from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
+from shared.amqp.message import OutgoingMessage
+from shared.contract.instants import format_instant
+from shared.contract.names import CANCEL_KEY, REQUEST_KEY
 from tests.simulation.broker import REPLY_QUEUE, SimBroker
 from tests.simulation.ledger import Asked, Broken, Ledger
 from tests.simulation.reckoning import reckon
@@ -196,7 +196,9 @@ class Duebell(RuleBasedStateMachine):
                 self.town.spare.append(worker.connection)
 
     def _publish(self, key: str, content: dict[str, Any]) -> None:
-        self.broker.route(Outgoing(self.broker.names.commands, key, json.dumps(content).encode(), reply_to=REPLY_QUEUE))
+        self.broker.route(
+            OutgoingMessage(self.broker.names.commands, key, json.dumps(content).encode(), reply_to=REPLY_QUEUE)
+        )
 
     def _run(self, doing: Coroutine[Any, Any, object]) -> None:
         """A history that broke a promise is over: there is no use in going on with it."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from producer.settling import JobUpdate, PlannedFiring, settle_all
-from shared import batches
-from shared.outgoing import Verdict
+from producer.decisions.settle import JobUpdate, PlannedFiring, settle_all
+from shared.amqp import consuming as batches
+from shared.amqp.message import PublishResult
 from tests.simulation import machine
 
 Patch = pytest.MonkeyPatch
@@ -42,7 +42,7 @@ def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
     def fresh(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
         return f"event-{job_id}-{due_at}-{topic}-{next(numbers):09}"
 
-    monkeypatch.setattr("producer.events.idempotency_key", fresh)
+    monkeypatch.setattr("producer.decisions.due_event.idempotency_key", fresh)
 
 
 def claim_without_locking(monkeypatch: Patch) -> None:
@@ -58,8 +58,8 @@ def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
 
 
 def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
-    def trusting(firings: Sequence[PlannedFiring], verdicts: Sequence[Verdict]) -> list[JobUpdate]:
-        return settle_all(firings, [Verdict.CONFIRMED if v is Verdict.UNKNOWN else v for v in verdicts])
+    def trusting(firings: Sequence[PlannedFiring], verdicts: Sequence[PublishResult]) -> list[JobUpdate]:
+        return settle_all(firings, [PublishResult.CONFIRMED if v is PublishResult.UNKNOWN else v for v in verdicts])
 
     monkeypatch.setattr("producer.firing.settle_all", trusting)
 

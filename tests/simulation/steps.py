@@ -11,10 +11,11 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from consumer.handling import BatchHandler
+from consumer.handler import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
-from delivery.announcing import Announcer
-from delivery.attempting import Attempter
+from delivery.attempt.attempt import Attempter
+from delivery.attempt.retry import Answered, CallError, CallResult, RetryPolicy, Unanswered
+from delivery.attempt.signing import Secrets
 from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.dispatcher import Dispatcher
@@ -24,20 +25,20 @@ from delivery.http.caller import Caller
 from delivery.http.request import Request
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics as DeliveryMetrics
-from delivery.outcomes import Answered, CallError, CallResult, RetryPolicy, Unanswered
-from delivery.recording import Recorder
-from delivery.signing import Secrets
+from delivery.results.announcer import Announcer
+from delivery.results.recorder import Recorder
 from producer.firing import Firer
 from producer.metrics import Metrics as ProducerMetrics
-from producer.precedence import Precedence
-from producer.store import Lane
-from shared import batches
-from shared.broker import Broker
-from shared.database import PASSING_TROUBLE, Pool
-from shared.inbox import Inbox
-from shared.lifecycle import Stop
-from shared.publishing import Publisher
-from shared.received import Received
+from producer.priority import Precedence
+from producer.store.lanes import Lane
+from shared.amqp import consuming as batches
+from shared.amqp.connection import Broker
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage
+from shared.amqp.publisher import Publisher
+from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.pool import Pool
+from shared.runtime.stop import Stop
 from tests.simulation.broker import SimBroker, SimInbox, SimPublisher
 from tests.simulation.ledger import Ledger
 from tests.simulation.worker import Fate, SteppedPool, Worker
@@ -80,13 +81,13 @@ class Steps:
     producer_metrics: ProducerMetrics = field(default_factory=lambda: ProducerMetrics(CollectorRegistry()))
     delivery_metrics: DeliveryMetrics = field(default_factory=lambda: DeliveryMetrics(CollectorRegistry()))
 
-    async def consume(self, worker: Worker, batch: list[Received]) -> None:
+    async def consume(self, worker: Worker, batch: list[IncomingMessage]) -> None:
         handler = BatchHandler(
             _pool(worker), self._publisher(worker), self.broker.names, self.consumer_metrics, 10_000, TIMEOUT
         )
         await self._handle(worker, handler, batch)
 
-    async def take_in(self, worker: Worker, batch: list[Received]) -> None:
+    async def take_in(self, worker: Worker, batch: list[IncomingMessage]) -> None:
         handler = DueHandler(
             pool=_pool(worker),
             publisher=self._publisher(worker),
@@ -97,7 +98,7 @@ class Steps:
         )
         await self._handle(worker, handler, batch)
 
-    async def _handle(self, worker: Worker, handler: Any, batch: list[Received]) -> None:
+    async def _handle(self, worker: Worker, handler: Any, batch: list[IncomingMessage]) -> None:
         if batch:
             await batches._handle(batch, handler, cast("Inbox", SimInbox(self.broker, worker)), Stop())
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from producer.store import DUE_NOW_SECONDS
+from producer.store.lanes import DUE_NOW_SECONDS
 from tests.simulation.broker import SimBroker
 from tests.simulation.ledger import FINAL, Ledger
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
 
-from shared.names import Names
-from shared.topology import declare_topology
+from shared.amqp.topology import declare_topology
+from shared.contract.names import Names
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.stores import Site
 

@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from consumer.schedules import Schedule
+from consumer.commands.schedule import Schedule
 from delivery.model import Delivery
-from producer.planning import DueJob
-from shared.instants import format_instant
-from shared.messages import Misfire
+from producer.decisions.plan import DueJob
+from shared.contract.instants import format_instant
+from shared.contract.messages import Misfire
 from shared.recurrence import Occurrence, RuleSpec
 
 NOON = datetime(2030, 6, 1, 12, 0, 0, tzinfo=UTC)

@@ -12,8 +12,8 @@ from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
-from delivery.store import PLANNER
-from shared.database import Pool, open_pool
+from delivery.store.claims import PLANNER
+from shared.postgres.pool import Pool, open_pool
 from tests.support.stores import Site
 
 NOBODY: Any = None

@@ -6,8 +6,8 @@ from typing import Any
 
 import aio_pika
 
-from shared.idempotency import idempotency_key
-from shared.instants import format_instant
+from shared.contract.idempotency import idempotency_key
+from shared.contract.instants import format_instant
 from tests.support.application import Application
 
 

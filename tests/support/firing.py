@@ -7,11 +7,12 @@ from prometheus_client import CollectorRegistry
 
 from producer.firing import Firer
 from producer.metrics import Metrics
-from producer.precedence import Precedence
-from producer.store import OVERDUE, PLANNER, Lane
-from shared.broker import Broker
-from shared.database import open_pool
-from shared.publishing import Publisher
+from producer.priority import Precedence
+from producer.store.jobs import PLANNER
+from producer.store.lanes import OVERDUE, Lane
+from shared.amqp.connection import Broker
+from shared.amqp.publisher import Publisher
+from shared.postgres.pool import open_pool
 from tests.support.stores import Site
 
 

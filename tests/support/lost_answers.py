@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from shared.broker import Broker
+from shared.amqp.connection import Broker
 from tests.chaos.proxy import Manner, Proxy
 from tests.support.stores import Site
 

@@ -10,7 +10,7 @@ from tests.support.services import ROOT
 
 DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in sorted((ROOT / "grafana/dashboards").glob("*.json"))}
 RULES: list[dict[str, Any]] = [
-    rule for group in YAML(typ="safe").load(ROOT / "prometheus/alerts.yml")["groups"] for rule in group["rules"]
+    rule for group in YAML(typ="safe").load(ROOT / "deploy/prometheus/alerts.yml")["groups"] for rule in group["rules"]
 ]
 
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from delivery.attempt.retry import CallResult
 from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import Caller
 from delivery.http.request import Request, target_of
 from delivery.http.resolver import AddressInfo
-from delivery.outcomes import CallResult
 
 LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
 RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]

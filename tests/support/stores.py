@@ -17,9 +17,9 @@ import asyncpg
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.waiting_utils import wait_for_logs
 
-from shared.migrate import migrate
-from shared.names import Names
-from shared.topology import declare_topology
+from shared.amqp.topology import declare_topology
+from shared.contract.names import Names
+from shared.postgres.migrate import migrate
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of

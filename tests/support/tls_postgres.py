@@ -36,7 +36,7 @@ class TlsPostgres:
 
 @contextmanager
 def tls_postgres(directory: Path, programs: Path, authority: Authority, own: Certificate) -> Iterator[TlsPostgres]:
-    """With the roles of `roles/postgres.sql`; the owner is `duebell`."""
+    """With the roles of `deploy/roles/postgres.sql`; the owner is `duebell`."""
     claimed = claim(directory / "tls-postgres")
     quarters = replace(find_quarters(claimed), programs=programs)
     made = TlsPostgres(free_port(), roles.new_passwords())

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from consumer.commands import RawCommand, Refused, read_command
-from consumer.schedules import Schedule
-from shared.messages import ScheduleRequest
+from consumer.commands.parse import RawCommand, Refused, read_command
+from consumer.commands.schedule import Schedule
+from shared.contract.messages import ScheduleRequest
 from tests.hostile.corpus import load
 from tests.hostile.invariants import check_command
 from tests.support.builders import NOON

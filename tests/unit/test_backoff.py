@@ -1,6 +1,6 @@
 """Pauses between tries: they grow, they have a cap, and no two replicas have the same."""
 
-from shared.backoff import Backoff
+from shared.runtime.backoff import Backoff
 
 
 def test_pauses_double_up_to_the_cap() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 from stack.roles import role_of
 from stack.services import PREPARATIONS, SERVICES
 from tests.support.monitoring import DASHBOARDS
@@ -93,13 +93,13 @@ def test_every_file_that_is_mounted_is_there() -> None:
 
 
 def test_prometheus_and_grafana_look_where_things_are() -> None:
-    scraped = YAML(typ="safe").load(ROOT / "prometheus/prometheus.yml")["scrape_configs"]
+    scraped = YAML(typ="safe").load(ROOT / "deploy/prometheus/prometheus.yml")["scrape_configs"]
     for job in scraped:
         [found] = job["dns_sd_configs"]
         [name] = found["names"]
         assert name in PARTS
         assert found["port"] == (15692 if name == "rabbitmq" else int(PARTS[name]["environment"]["METRICS_PORT"]))
-    assert "rabbitmq_prometheus" in (ROOT / "rabbitmq/enabled_plugins").read_text()
+    assert "rabbitmq_prometheus" in (ROOT / "deploy/rabbitmq/enabled_plugins").read_text()
     source = YAML(typ="safe").load(ROOT / "grafana/provisioning/datasources/prometheus.yml")["datasources"][0]
     assert source["url"] == "http://prometheus:9090"
     provider = YAML(typ="safe").load(ROOT / "grafana/provisioning/dashboards/duebell.yml")["providers"][0]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import CollectorRegistry
 
+from delivery.attempt.retry import CallError
 from delivery.metrics import Metrics as DeliveryMetrics
-from delivery.outcomes import CallError
 from producer.metrics import Metrics as ProducerMetrics
-from shared.lateness import BOUNDS, Stage, lateness_by_stage
+from shared.runtime.lateness import BOUNDS, Stage, lateness_by_stage
 
 STATUSES = ("2xx", "3xx", "4xx", "5xx")
 VERDICTS = ("returned", "nacked", "unknown", "closed")

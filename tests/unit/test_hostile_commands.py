@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from consumer.commands import Command, Refused
-from consumer.schedules import Schedule, upcoming
+from consumer.commands.parse import Command, Refused
+from consumer.commands.schedule import Schedule, upcoming
 from tests.hostile.case import Case
 from tests.hostile.corpus import FAMILIES, committed, from_line, generated, load
 from tests.hostile.reading import read

@@ -4,10 +4,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
+from shared.amqp.inbox import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
-from shared.inbox import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
-from shared.lifecycle import Stop
-from shared.received import Received
+from shared.runtime.stop import Stop
 
 HALF = bytes(MAX_HELD_BYTES // 2)
 MORE_THAN_ALL = bytes(MAX_HELD_BYTES + 1)
@@ -38,8 +38,8 @@ class Line:
         return [message.tag for message in await self.inbox.next_batch(100, 0.01, Stop())]
 
 
-def a_message(tag: int, body: bytes) -> Received:
-    return Received(tag, body, "", "key", None, None, None, None, None, None, None, None, None, {}, None)
+def a_message(tag: int, body: bytes) -> IncomingMessage:
+    return IncomingMessage(tag, body, "", "key", None, None, None, None, None, None, None, None, None, {}, None)
 
 
 async def test_nothing_is_read_while_more_is_held_than_there_is_room_for() -> None:

@@ -9,8 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from shared.lifecycle import EndedByItself, Stop, end, first_of, for_life, run_service
-from shared.pulse import Pulses
+from shared.runtime.service import run_service
+from shared.runtime.stop import EndedByItself, Stop, end, first_of, for_life
+from shared.runtime.watchdog import Watchdog
 from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT
 
@@ -60,14 +61,14 @@ def test_the_last_word_names_the_innermost_loop_and_no_task_group() -> None:
         raise ValueError("here")
 
     async def work(_: Stop) -> None:
-        pulses = Pulses(CollectorRegistry())
+        watchdog = Watchdog(CollectorRegistry())
 
         async def outer() -> None:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(dies())
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(pulses.watched("lane", outer()))
+            tasks.create_task(watchdog.watched("lane", outer()))
 
     level = logging.getLogger("asyncio").level
     try:
@@ -93,10 +94,10 @@ async def test_a_task_that_misses_its_cancellation_is_cancelled_again() -> None:
 
 DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO = """
 import asyncio, contextlib, sys
-from shared import lifecycle
-from shared.logs import configure_logs
+from shared.runtime import service, stop as stopping
+from shared.runtime.logs import configure_logs
 
-lifecycle.LAST_SECONDS = 0.5
+service.LAST_SECONDS = 0.5
 
 async def deaf():
     while True:
@@ -110,10 +111,10 @@ async def dies():
 async def work(stop):
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(deaf())
-        tasks.create_task(lifecycle.for_life(dies(), stop, "lane"))
+        tasks.create_task(stopping.for_life(dies(), stop, "lane"))
 
 configure_logs("test", "info")
-sys.exit(lifecycle.run_service(work, 1.0))
+sys.exit(service.run_service(work, 1.0))
 """
 
 

@@ -12,17 +12,17 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from grafana.__main__ import DASHBOARDS as DIRECTORY
-from grafana.__main__ import rendered
 from tests.support.eventually import PATIENCE
 from tests.support.monitoring import DASHBOARDS, RULES, panels
 from tests.support.services import ROOT
+from tools.dashboards.__main__ import DASHBOARDS as DIRECTORY
+from tools.dashboards.__main__ import rendered
 
 EACH = pytest.mark.parametrize("dashboard", DASHBOARDS.values(), ids=DASHBOARDS.keys())
 
 
 def test_the_files_are_what_the_pages_say() -> None:
-    """If not: python -m grafana."""
+    """If not: python -m tools.dashboards."""
     assert {file: file.read_text() for file in DIRECTORY.glob("*.json")} == rendered()
 
 
@@ -92,9 +92,9 @@ def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any])
 @pytest.mark.parametrize(
     "command",
     [
-        ("check", "config", "prometheus/prometheus.yml"),
-        ("check", "rules", "prometheus/alerts.yml"),
-        ("test", "rules", "prometheus/alerts_test.yml"),
+        ("check", "config", "deploy/prometheus/prometheus.yml"),
+        ("check", "rules", "deploy/prometheus/alerts.yml"),
+        ("test", "rules", "deploy/prometheus/alerts_test.yml"),
     ],
     ids=" ".join,
 )
@@ -108,5 +108,5 @@ def test_promtool_is_content(command: tuple[str, ...]) -> None:
 
 
 def test_every_alert_is_tested() -> None:
-    tested = (ROOT / "prometheus/alerts_test.yml").read_text()
+    tested = (ROOT / "deploy/prometheus/alerts_test.yml").read_text()
     assert [rule["alert"] for rule in RULES if f"- alertname: {rule['alert']}\n" not in tested] == []

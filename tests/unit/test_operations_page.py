@@ -61,7 +61,7 @@ def test_every_metric_is_there_and_nothing_else() -> None:
 
 
 def test_every_role_is_there() -> None:
-    for file in ("roles/postgres.sql", "roles/rabbitmq.json", "shared/grants.sql"):
+    for file in ("deploy/roles/postgres.sql", "deploy/roles/rabbitmq.json", "shared/postgres/grants.sql"):
         for role in re.findall(r"duebell_(?:consumer|producer|delivery)", (ROOT / file).read_text()):
             assert f"`{role}`" in section("Who may do what")
 

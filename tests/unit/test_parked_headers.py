@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp.commands import Basic
 
+from shared.amqp.message import IncomingMessage
+from shared.amqp.parking import parked_copy
 from shared.amqp.wire.publish_frames import publish_frames
-from shared.parking import parked_copy
-from shared.received import Received
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_lists, nested_tables, table, well_behaved
@@ -32,7 +32,7 @@ def assert_it_can_be_parked(headers: bytes) -> None:
     deep_in_a_program(lambda: write_parked_copy(message), frames=80)
 
 
-def write_parked_copy(message: Received) -> None:
+def write_parked_copy(message: IncomingMessage) -> None:
     copy = parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer")
     Basic.Properties(headers=copy.headers, timestamp=copy.timestamp, message_type=copy.type).marshal()
 
@@ -72,7 +72,7 @@ def test_any_routing_key_arrives_and_can_be_written_again(key: bytes) -> None:
 def test_whatever_is_parked_fits_into_the_smallest_frame_that_there_is() -> None:
     """AMQP 0-9-1, 4.2.3: 4,096 bytes, of which eight are the frame's own."""
     longest, name = "é" * 127, "n" * 255
-    message = Received(
+    message = IncomingMessage(
         1, b"{", longest, longest, name, name, name, 255, longest, name, name, name, NOON, {"a": "x" * 9_000}, None,
         name,
     )  # fmt: skip

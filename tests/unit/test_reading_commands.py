@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from consumer.commands import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
-from consumer.schedules import Schedule, upcoming
-from shared.instants import format_instant
+from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
+from consumer.commands.schedule import Schedule, upcoming
+from shared.contract.instants import format_instant
 from tests.support.builders import NOON, a_request, a_rule_request
 
 LIMIT = 256 * 1024

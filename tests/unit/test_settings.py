@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from consumer.settings import ConsumerSettings
 from delivery.settings import DeliverySettings
 from producer.settings import ProducerSettings
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 AMQP = "amqp://user:hunter2@host/"
 POSTGRES = "postgresql://user:hunter2@host/d"

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumer.commands import Cancel, Command, Pause, Refused, Resume, Trigger
-from consumer.schedules import Schedule
-from consumer.steps import Step, steps_of
+from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.commands.schedule import Schedule
+from consumer.commands.steps import Step, steps_of
 from tests.support.builders import a_schedule
 
 users = st.sampled_from([None, "alice", "bob"])

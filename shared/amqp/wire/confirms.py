@@ -15,10 +15,10 @@ from uuid import uuid4
 from aiormq.abc import ChannelFrame
 from aiormq.channel import Channel
 
+from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire.frames import ACK, FLAGS, HEAD, HEADER, METHOD, METHOD_SIZE, NACK, RETURN, frame_end
 from shared.amqp.wire.properties import read_properties
 from shared.amqp.wire.publish_frames import publish_frames
-from shared.outgoing import Outgoing, Verdict
 
 _tag_and_multiple = Struct(">QB").unpack_from
 
@@ -26,18 +26,18 @@ _tag_and_multiple = Struct(">QB").unpack_from
 class PublishBatch:
     """`verdicts` are UNKNOWN until the broker has spoken; `settled` is done when it has spoken on all of them."""
 
-    def __init__(self, messages: Sequence[Outgoing], first_tag: int) -> None:
+    def __init__(self, messages: Sequence[OutgoingMessage], first_tag: int) -> None:
         # A return names its message by message_id alone. What has none of its own gets one that is fresh for every
         # publish.
         name = uuid4().hex
         self.message_ids = [message.message_id or f"{name}-{place}" for place, message in enumerate(messages)]
-        self.verdicts = [Verdict.UNKNOWN] * len(messages)
+        self.verdicts = [PublishResult.UNKNOWN] * len(messages)
         self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_tag = first_tag
         self._outstanding = len(messages)
         self._ruled = 0  # there is a verdict on all before this one
 
-    def confirm(self, verdict: Verdict, tag: int, *, multiple: bool) -> None:
+    def confirm(self, verdict: PublishResult, tag: int, *, multiple: bool) -> None:
         end = tag - self._first_tag + 1
         if multiple:
             self._rule(self._ruled, end, verdict)
@@ -52,21 +52,21 @@ class PublishBatch:
         """
         places = [place for place, its_id in enumerate(self.message_ids) if its_id == message_id]
         for place in places or range(len(self.verdicts)):
-            self._rule(place, place + 1, Verdict.RETURNED)
+            self._rule(place, place + 1, PublishResult.RETURNED)
 
-    def _rule(self, start: int, end: int, verdict: Verdict) -> None:
+    def _rule(self, start: int, end: int, verdict: PublishResult) -> None:
         """Sets the verdict on messages `start` to `end - 1` that have none. Places outside the batch (confirms of
         earlier publishes) are ignored.
         """
         start, end = max(start, 0), min(end, len(self.verdicts))
         if end <= start:
             return
-        open_ones = self.verdicts[start:end].count(Verdict.UNKNOWN)
+        open_ones = self.verdicts[start:end].count(PublishResult.UNKNOWN)
         if open_ones == end - start:
             self.verdicts[start:end] = [verdict] * open_ones
         else:
             for place in range(start, end):
-                if self.verdicts[place] is Verdict.UNKNOWN:
+                if self.verdicts[place] is PublishResult.UNKNOWN:
                     self.verdicts[place] = verdict
         self._outstanding -= open_ones
         if self._outstanding == 0 and not self.settled.done():
@@ -92,7 +92,7 @@ class Confirms:
         """Done when the channel closes, with the reason. A future of the caller's own, to be cancelled after use."""
         return self._channel.closing
 
-    async def publish(self, messages: Sequence[Outgoing]) -> PublishBatch:
+    async def publish(self, messages: Sequence[OutgoingMessage]) -> PublishBatch:
         """Returns when the batch is on its way, in one write: nothing else on this channel can come between."""
         batch = PublishBatch(messages, self._published + 1)
         number, max_body = self._channel.number, self._channel.max_content_size
@@ -112,9 +112,9 @@ class Confirms:
         if kind == METHOD:
             method = data[payload : payload + METHOD_SIZE]
             if method == ACK:
-                self._confirm(Verdict.CONFIRMED, data, payload)
+                self._confirm(PublishResult.CONFIRMED, data, payload)
             elif method == NACK:
-                self._confirm(Verdict.NACKED, data, payload)
+                self._confirm(PublishResult.NACKED, data, payload)
             elif method != RETURN:
                 return None
         elif kind == HEADER and self._batch is not None:
@@ -122,7 +122,7 @@ class Confirms:
             self._batch.give_back(properties.get("message_id"))
         return end
 
-    def _confirm(self, verdict: Verdict, data: bytes, payload: int) -> None:
+    def _confirm(self, verdict: PublishResult, data: bytes, payload: int) -> None:
         if self._batch is not None:
             tag, multiple = _tag_and_multiple(data, payload + METHOD_SIZE)
             self._batch.confirm(verdict, tag, multiple=bool(multiple & 1))

@@ -13,10 +13,10 @@ from aiormq.connection import TransportFactory
 from aiormq.exceptions import AMQPConnectionError
 from yarl import URL
 
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.confirms import Confirms
 from shared.amqp.wire.deliveries import Deliveries
 from shared.amqp.wire.splitter import SplittingReader
-from shared.received import Received
 
 CONSUMER_TAG = "duebell"
 
@@ -47,7 +47,7 @@ class WireChannel(aio_pika.Channel):
         self._reader = connection.reader
 
     async def consume(
-        self, queue: str, on_message: Callable[[Received], None], on_cancel: Callable[[], None], timeout: float
+        self, queue: str, on_message: Callable[[IncomingMessage], None], on_cancel: Callable[[], None], timeout: float
     ) -> None:
         """Until the channel closes, `on_message` is called for every message; `on_cancel` if the broker ends the
         consumer, most likely because the queue was deleted.

@@ -6,10 +6,10 @@ from typing import Any
 
 from aiormq.exceptions import InvalidFrameError
 
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.delivery_frames import Delivery, is_delivery, put_together, read_delivery, read_message
 from shared.amqp.wire.frames import BODY, FLAGS, HEAD, HEADER, Incomplete, frame_end, read_header_start
 from shared.amqp.wire.properties import read_properties
-from shared.received import Received
 
 # The beginning of a message waits for the rest of it up to this size; more of it is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
@@ -18,7 +18,7 @@ MAX_WAITING_BYTES = 32 * 1024
 class Deliveries:
     """Calls `on_message` for every message on the channel, in the order in which they arrive."""
 
-    def __init__(self, on_message: Callable[[Received], None]) -> None:
+    def __init__(self, on_message: Callable[[IncomingMessage], None]) -> None:
         self._on_message = on_message
         # Of the message that is being taken frame by frame.
         self._delivery: Delivery | None = None

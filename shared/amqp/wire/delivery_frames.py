@@ -13,6 +13,7 @@ from typing import Any
 from aiormq.exceptions import InvalidFrameError
 from pamqp.commands import Basic
 
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.frames import (
     BODY,
     DELIVER,
@@ -26,7 +27,6 @@ from shared.amqp.wire.frames import (
     read_header_start,
 )
 from shared.amqp.wire.properties import MOST_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD
-from shared.received import Received
 
 _delivery_tag = Struct(">q").unpack_from
 _HEADER_START_SIZE = 14
@@ -54,7 +54,7 @@ def is_delivery(data: bytes, start: int) -> bool:
     return data[start] == METHOD and data.startswith(DELIVER, start + HEAD)
 
 
-def read_message(data: bytes, start: int) -> tuple[Received, int]:
+def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
     """Returns the message and the place after it. Raises ValueError if it is unusual, Incomplete if the rest of it has
     not arrived.
     """
@@ -68,11 +68,11 @@ def read_message(data: bytes, start: int) -> tuple[Received, int]:
     return put_together(delivery, values, body, None), end
 
 
-def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> Received:
+def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> IncomingMessage:
     """`values` are the properties by pamqp's names."""
     tag, exchange, routing_key = delivery
     get = values.get
-    return Received(
+    return IncomingMessage(
         tag,
         body,
         exchange,

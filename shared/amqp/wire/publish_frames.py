@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pamqp import encode
 from pamqp.commands import Basic
 
-from shared.outgoing import Outgoing
+from shared.amqp.message import OutgoingMessage
 
 BASIC = 60
 PERSISTENT = b"\x02"
@@ -41,7 +41,7 @@ _length = Struct(">I").pack
 _LONGEST_HEADER_NAME = 100
 
 
-def publish_frames(message: Outgoing, message_id: str, channel: int, max_body: int) -> bytes:
+def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_body: int) -> bytes:
     """`max_body` is what a frame of this connection can hold; nothing or less: there is no limit."""
     if max_body <= 0:
         max_body = NO_LIMIT
@@ -66,7 +66,7 @@ def size_of_headers(headers: Mapping[str, Any]) -> int:
         raise ValueError(str(problem)) from problem
 
 
-def _properties(message: Outgoing, message_id: str) -> tuple[int, bytes]:
+def _properties(message: OutgoingMessage, message_id: str) -> tuple[int, bytes]:
     flags = _DELIVERY_MODE | _MESSAGE_ID
     parts: list[bytes] = []
     if message.content_type:

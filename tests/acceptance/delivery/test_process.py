@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from delivery.store_ended import REPLAY
+from delivery.store.replay import REPLAY
 from stack.ports import free_port
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application, an_application

@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from delivery.store_ended import Wanted, select_failed
+from delivery.store.replay import Wanted, select_failed
 from tests.support.application import Application
 from tests.support.deliveries import all_end, ends
 from tests.support.due import a_due, publish_due

@@ -5,15 +5,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from delivery.announcing import Announcer
+from delivery.attempt.retry import Answered, Delivered
 from delivery.dispatch.local_queue import Room
 from delivery.metrics import Metrics
-from delivery.outcomes import Answered, Delivered
-from delivery.store import claim_oldest, record
-from delivery.updates import update_after_call
-from shared.database import open_pool
-from shared.outgoing import Outgoing, Verdict
-from shared.publishing import Publisher
+from delivery.results.announcer import Announcer
+from delivery.results.update import update_after_call
+from delivery.store.claims import claim_oldest
+from delivery.store.results import record
+from shared.amqp.message import OutgoingMessage, PublishResult
+from shared.amqp.publisher import Publisher
+from shared.postgres.pool import open_pool
 from tests.support.application import Application
 from tests.support.deliveries import insert_rows
 from tests.support.eventually import eventually
@@ -38,7 +39,9 @@ async def test_what_the_broker_gave_no_verdict_on_is_announced_again(
     ):
         announcer = Announcer(pool, proxied.broker, publisher, Metrics(CollectorRegistry()), publish_timeout=0.5)
         # The channel is open before answers are lost: so the broker gets the event, and its confirm is what is lost.
-        assert await publisher.publish([Outgoing(site.names.parking, "x", b"{}")], 10.0) == [Verdict.CONFIRMED]
+        assert await publisher.publish([OutgoingMessage(site.names.parking, "x", b"{}")], 10.0) == [
+            PublishResult.CONFIRMED
+        ]
         proxied.lose_answers()
         assert await announcer.announce_once() == (False, True), "the broker gave no verdict"
         assert await database.fetchval(COUNT) == 1, "it is still to be announced"

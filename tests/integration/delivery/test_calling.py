@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from delivery.attempt.retry import Answered, CallError, Unanswered
 from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import ANSWER_CAP, Caller
 from delivery.http.resolver import AddressInfo
-from delivery.outcomes import Answered, CallError, Unanswered
 from tests.support.certificates import self_signed
 from tests.support.eventually import PATIENCE
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call

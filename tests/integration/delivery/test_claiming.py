@@ -9,20 +9,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from delivery.attempt.retry import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
 from delivery.dispatch.local_queue import Room
 from delivery.model import Delivery
-from delivery.outcomes import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
-from delivery.store import (
-    CLAIM_OLDEST,
-    CLAIM_ROUND,
-    PLANNER,
-    claim_oldest,
-    claim_round,
-    record,
-    seconds_until_next,
-)
-from delivery.store_ended import delete_finished
-from delivery.updates import given_back, update_after_call
+from delivery.results.update import given_back, update_after_call
+from delivery.store.claims import CLAIM_OLDEST, CLAIM_ROUND, PLANNER, claim_oldest, claim_round, seconds_until_next
+from delivery.store.results import record
+from delivery.store.retention import delete_finished
 from tests.support.deliveries import insert_rows
 from tests.support.stores import Site
 

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 
 from delivery.dispatch.claimer import LOOK_AT_ROWS
-from shared.database import PASSING_TROUBLE
+from shared.postgres.errors import PASSING_TROUBLE
 from tests.support.application import Application, an_application
 from tests.support.builders import a_delivery
 from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows

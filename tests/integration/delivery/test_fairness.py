@@ -11,7 +11,7 @@ from aiohttp import web
 
 from delivery.dispatch.claimer import LOOK_AT_ROWS
 from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, LeasedDelivery
-from delivery.updates import DeliveryUpdate
+from delivery.results.update import DeliveryUpdate
 from tests.support.builders import a_delivery
 from tests.support.deliveries import ends, insert_rows
 from tests.support.dispatching import a_claimer, a_dispatcher, a_queue, call_all

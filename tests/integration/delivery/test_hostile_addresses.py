@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yarl
 
+from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import Caller
 from delivery.http.request import Request, prepare
 from delivery.http.resolver import AddressInfo, system_lookup
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from tests.hostile.urls import ODD_BUT_TAKEN, inside_urls, refused_urls
 from tests.support.builders import a_delivery
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.caller import Caller
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from tests.support.eventually import PATIENCE
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, answer_and_close, call, called_twice
 

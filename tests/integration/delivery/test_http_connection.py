@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import uvloop
 
+from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http import caller as calling
 from delivery.http import sockets
 from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import KEEP_ALIVE_SECONDS, Caller
 from delivery.http.request import Request, prepare, target_of
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from tests.support.builders import a_delivery
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually

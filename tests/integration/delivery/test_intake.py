@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 from aiohttp import web
 
-from delivery.due_events import NewDelivery, read_due
-from shared.database import Pool
-from shared.received import Received
+from delivery.events import NewDelivery, read_due
+from shared.amqp.message import IncomingMessage
+from shared.postgres.pool import Pool
 from tests.support.application import Application
 from tests.support.deliveries import all_end, delivery_of, ends
 from tests.support.dispatching import a_claimer, a_handler, a_queue
@@ -23,9 +23,9 @@ from tests.support.services import running_delivery
 from tests.support.stores import Site
 
 
-def received(tag: int, due: dict[str, Any]) -> Received:
-    nothing = dict.fromkeys(Received.__struct_fields__)
-    return Received(**{**nothing, "tag": tag, "body": json.dumps(due).encode(), "headers": {}})  # type: ignore[arg-type]
+def received(tag: int, due: dict[str, Any]) -> IncomingMessage:
+    nothing = dict.fromkeys(IncomingMessage.__struct_fields__)
+    return IncomingMessage(**{**nothing, "tag": tag, "body": json.dumps(due).encode(), "headers": {}})  # type: ignore[arg-type]
 
 
 async def test_a_stored_delivery_is_called_without_waiting_for_a_poll(

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from delivery.attempt.retry import Answered, CallError, Unanswered
 from delivery.http import resolver
 from delivery.http.caller import Caller
 from delivery.http.resolver import AddressInfo, Lookup
-from delivery.outcomes import Answered, CallError, Unanswered
 from tests.support.eventually import PATIENCE
 from tests.support.raw_calls import LOOPBACK, a_request, call, to_loopback
 from tests.support.receiver import a_receiver

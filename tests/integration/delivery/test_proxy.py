@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.proxy import parse_proxy
 from delivery.http.resolver import AddressInfo
-from delivery.outcomes import Answered, CallError, CallResult, Unanswered
 from tests.hostile.urls import SPELT_ODDLY
 from tests.support.certificates import Authority
 from tests.support.proxies import a_proxy

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from delivery.states import DELIVERY_BEGINNINGS, DELIVERY_MOVES, DeliveryStatus
+from delivery.status import DELIVERY_BEGINNINGS, DELIVERY_MOVES, DeliveryStatus
 from tests.support.deliveries import insert_rows
 
 MOVE = """

@@ -8,11 +8,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from delivery.attempt.retry import CallError
+from delivery.attempt.signing import parse_secrets, signature_headers
 from delivery.metrics import Metrics
-from delivery.outcomes import CallError
 from delivery.settings import DeliverySettings
-from delivery.signing import parse_secrets, signature_headers
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 PAGE = Path("docs/delivery.md").read_text()
 

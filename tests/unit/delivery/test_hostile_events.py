@@ -2,7 +2,7 @@
 through a real broker.
 """
 
-from delivery.due_events import NewDelivery, Unreadable, read_due
+from delivery.events import NewDelivery, Unreadable, read_due
 from tests.hostile.events import committed, generated, load
 from tests.hostile.reading import received
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import structlog
 from msgspec.structs import replace
 
-from delivery.lateness import log_if_late, why_late
+from delivery.results.late import log_if_late, why_late
 from tests.unit.delivery.test_request import A_DELIVERY
 
 DUE = A_DELIVERY.due_at

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from delivery.attempt.retry import CallError, Unanswered
 from delivery.http.address_guard import AddressRules
 from delivery.http.request import Request, host_of, prepare
 from delivery.model import Delivery
-from delivery.outcomes import CallError, Unanswered
 from shared.version import VERSION
 from tests.support.builders import a_delivery
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from delivery.http.proxy import parse_proxy
 from delivery.settings import DeliverySettings
-from shared.settings import load_settings
+from shared.runtime.settings import load_settings
 from shared.version import VERSION
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:p@127.0.0.1/d", "AMQP_URL": "amqp://127.0.0.1/"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from delivery import signing
-from delivery.signing import Secrets, parse_secrets, signature_headers
+from delivery.attempt import signing
+from delivery.attempt.signing import Secrets, parse_secrets, signature_headers
 
 # From the specification's reference implementations.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

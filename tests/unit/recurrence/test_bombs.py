@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule, occurrences
-from shared.recurrence.calendar_days import expand_month, expand_year
 from shared.recurrence.compile import compiled
 from shared.recurrence.cron import read_cron
+from shared.recurrence.days import expand_month, expand_year
 from shared.recurrence.ical import read_text
 from shared.recurrence.zones import changes_in, spans_in
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from producer.planning import plan
-from shared.messages import Misfire
+from producer.decisions.plan import plan
+from shared.contract.messages import Misfire
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule
 from tests.support.builders import a_due_job
 from tests.unit.recurrence.reading import rings, walk

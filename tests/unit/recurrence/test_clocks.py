@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.recurrence import resolve_local
-from shared.recurrence.calendar_days import days_of_year
+from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
 from shared.recurrence.spec import Fold, Gap
 from shared.recurrence.zones import Change, changes_in, spans_in, year_begins

@@ -11,14 +11,19 @@ from pamqp.commands import Basic
 from pamqp.commands import Channel as ChannelClass
 from pamqp.header import ContentHeader
 
+from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire.confirms import Confirms, PublishBatch
 from shared.amqp.wire.splitter import SplittingReader
-from shared.outgoing import Outgoing, Verdict
 from tests.unit.wire.test_splitter import read_all, wire
 
 CHANNEL = 3
-PLAIN = Outgoing("", "queue", b"{}")
-CONFIRMED, RETURNED, NACKED, UNKNOWN = Verdict.CONFIRMED, Verdict.RETURNED, Verdict.NACKED, Verdict.UNKNOWN
+PLAIN = OutgoingMessage("", "queue", b"{}")
+CONFIRMED, RETURNED, NACKED, UNKNOWN = (
+    PublishResult.CONFIRMED,
+    PublishResult.RETURNED,
+    PublishResult.NACKED,
+    PublishResult.UNKNOWN,
+)
 
 
 class Line:
@@ -32,7 +37,7 @@ class Line:
         self.reader.divert(CHANNEL, self.confirms)
 
     async def publishes(self, *message_ids: str | None) -> PublishBatch:
-        return await self.confirms.publish([Outgoing("", "q", b"{}", message_id=each) for each in message_ids])
+        return await self.confirms.publish([OutgoingMessage("", "q", b"{}", message_id=each) for each in message_ids])
 
     def answers(self, *frames: Any) -> None:
         for frame in frames:
@@ -62,7 +67,7 @@ async def test_numbers_go_on_from_batch_to_batch() -> None:
 async def test_what_cannot_be_written_is_not_counted() -> None:
     line = Line()
     with pytest.raises(ValueError, match="range"):
-        await line.confirms.publish([PLAIN, Outgoing("", "queue", b"{}", priority=1000)])
+        await line.confirms.publish([PLAIN, OutgoingMessage("", "queue", b"{}", priority=1000)])
     assert line.written.empty()
     batch = await line.publishes(None)
     line.answers(Basic.Ack(1))

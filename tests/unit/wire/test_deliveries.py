@@ -16,11 +16,11 @@ from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
+from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries
 from shared.amqp.wire.frames import frame_end
 from shared.amqp.wire.properties import MOST_FIELDS
 from shared.amqp.wire.splitter import SplittingReader
-from shared.received import Received
 from tests.unit.wire.test_splitter import cut, fed, frames, names, properties, read_all, wire
 
 OURS = 1  # the inbox's channel
@@ -68,7 +68,7 @@ class Read:
     """A connection whose first channel is an inbox's."""
 
     def __init__(self, kind: type[Deliveries] = Deliveries) -> None:
-        self.messages: list[Received] = []
+        self.messages: list[IncomingMessage] = []
         self.reader = SplittingReader()
         self.reader.divert(OURS, kind(self.messages.append))
 
@@ -81,7 +81,7 @@ class Read:
         return [(channel, name) for _, channel, name, _ in await read_all(self.reader) if name != "Heartbeat"]
 
 
-def by_pamqp(stream: bytes) -> tuple[list[Received], list[tuple[int, str]]]:
+def by_pamqp(stream: bytes) -> tuple[list[IncomingMessage], list[tuple[int, str]]]:
     """What an inbox gets, and what is left: as pamqp decodes the frames."""
     messages, left, start = [], [], 0
     delivery, header, body = Basic.Deliver(), ContentHeader(), b""
@@ -104,8 +104,8 @@ def by_pamqp(stream: bytes) -> tuple[list[Received], list[tuple[int, str]]]:
     return messages, left
 
 
-def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes) -> Received:
-    return Received(
+def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes) -> IncomingMessage:
+    return IncomingMessage(
         tag=delivery.delivery_tag or 0,
         body=body,
         exchange=delivery.exchange or "",
@@ -177,7 +177,7 @@ async def test_a_consumer_may_have_any_name(consumer: str) -> None:
 
 
 async def test_messages_of_two_channels_keep_apart() -> None:
-    others: list[Received] = []
+    others: list[IncomingMessage] = []
     read = Read()
     read.reader.divert(ANOTHER, Deliveries(others.append))
     first, second, third = a_message(1), a_message(1, channel=ANOTHER, max_frame=1), a_message(2)

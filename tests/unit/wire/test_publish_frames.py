@@ -13,8 +13,8 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from shared.amqp.message import OutgoingMessage
 from shared.amqp.wire.publish_frames import publish_frames
-from shared.outgoing import Outgoing
 
 CHANNEL, MAX_BODY = 7, 100
 
@@ -29,7 +29,7 @@ headers = st.dictionaries(
     max_size=4,
 )
 messages = st.builds(
-    Outgoing,
+    OutgoingMessage,
     exchange=short_text,
     routing_key=short_text,
     body=st.binary(max_size=350),
@@ -46,7 +46,7 @@ messages = st.builds(
 )
 
 
-def by_pamqp(message: Outgoing, message_id: str) -> bytes:
+def by_pamqp(message: OutgoingMessage, message_id: str) -> bytes:
     properties = Basic.Properties(
         message_id=message_id,
         delivery_mode=2,
@@ -69,12 +69,12 @@ def by_pamqp(message: Outgoing, message_id: str) -> bytes:
     return b"".join(pamqp.frame.marshal(frame, CHANNEL) for frame in frames)
 
 
-def publish_of(message: Outgoing) -> Basic.Publish:
+def publish_of(message: OutgoingMessage) -> Basic.Publish:
     return Basic.Publish(exchange=message.exchange, routing_key=message.routing_key, mandatory=message.mandatory)
 
 
 @given(messages, short_text.filter(bool))
-def test_the_frames_of_a_message_are_those_that_pamqp_writes(message: Outgoing, message_id: str) -> None:
+def test_the_frames_of_a_message_are_those_that_pamqp_writes(message: OutgoingMessage, message_id: str) -> None:
     try:
         theirs = by_pamqp(message, message_id)
     except ValueError:  # pamqp has opinions about names of exchanges; the broker has its own
@@ -84,24 +84,24 @@ def test_the_frames_of_a_message_are_those_that_pamqp_writes(message: Outgoing, 
 
 @pytest.mark.parametrize("size", [0, 1, MAX_BODY - 1, MAX_BODY, MAX_BODY + 1, 3 * MAX_BODY, 3 * MAX_BODY + 1])
 def test_a_body_is_cut_into_frames_where_pamqp_would_cut_it(size: int) -> None:
-    message = Outgoing("events", "due.event.x", b"x" * size)
+    message = OutgoingMessage("events", "due.event.x", b"x" * size)
     assert publish_frames(message, "id-1", CHANNEL, MAX_BODY) == by_pamqp(message, "id-1")
 
 
 def test_a_name_of_a_header_that_is_too_long_is_cut_as_pamqp_cuts_it() -> None:
-    message = Outgoing("events", "due.event.x", b"{}", headers={"n" * 200: "value"})
+    message = OutgoingMessage("events", "due.event.x", b"{}", headers={"n" * 200: "value"})
     assert publish_frames(message, "id-1", CHANNEL, MAX_BODY) == by_pamqp(message, "id-1")
 
 
 @pytest.mark.parametrize("max_body", [0, -8])
 def test_without_a_limit_a_body_is_one_frame(max_body: int) -> None:
-    message = Outgoing("events", "due.event.x", b"x" * 50)
+    message = OutgoingMessage("events", "due.event.x", b"x" * 50)
     assert publish_frames(message, "id-1", CHANNEL, max_body) == by_pamqp(message, "id-1")
     assert publish_frames(replace(message, body=b""), "id-1", CHANNEL, max_body).count(b"\xce") == 2
 
 
 def test_headers_that_a_frame_cannot_hold_give_way_to_shorter_ones() -> None:
-    message = Outgoing("events", "key", b"{}", headers={"a": "x" * 40}, short_headers={"a": "y"})
+    message = OutgoingMessage("events", "key", b"{}", headers={"a": "x" * 40}, short_headers={"a": "y"})
     as_it_is, shortened = by_pamqp(message, "id-1"), by_pamqp(replace(message, headers={"a": "y"}), "id-1")
     (header_size,) = struct.unpack_from(">I", as_it_is, len(pamqp.frame.marshal(publish_of(message), CHANNEL)) + 3)
     assert publish_frames(message, "id-1", CHANNEL, header_size) == as_it_is

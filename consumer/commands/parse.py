@@ -1,0 +1,192 @@
+"""Reading a command: bytes and AMQP properties in, a checked command or the reasons for refusing it out. Pure: the
+caller says what time it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+from pydantic import ValidationError
+
+from consumer.commands.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
+from consumer.commands.schedule import Schedule, resolve
+from consumer.errors import Refusal
+from shared.contract.instants import format_instant
+from shared.contract.messages import (
+    CANCEL_TYPE,
+    PAUSE_TYPE,
+    REQUEST_TYPE,
+    RESUME_TYPE,
+    TRIGGER_TYPE,
+    ScheduleCancel,
+    SchedulePause,
+    ScheduleRequest,
+    ScheduleResume,
+    ScheduleTrigger,
+)
+from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+
+# What a command may need besides its payload.
+ROOM_BESIDE_PAYLOAD = 64 * 1024
+MAX_ERRORS = 10
+# How long a request may have waited in a queue and still start its rule when it was made.
+LONGEST_WAIT = timedelta(days=30)
+MAX_ERROR_LENGTH = 300
+
+Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger)
+
+_TYPE_OF_KEY = {
+    REQUEST_KEY: REQUEST_TYPE,
+    CANCEL_KEY: CANCEL_TYPE,
+    PAUSE_KEY: PAUSE_TYPE,
+    RESUME_KEY: RESUME_TYPE,
+    TRIGGER_KEY: TRIGGER_TYPE,
+}
+
+
+class RawCommand(msgspec.Struct, frozen=True):
+    body: bytes
+    type: str | None
+    routing_key: str
+    timestamp: datetime | None = None
+    unreadable: str | None = None  # "property: what is wrong with it"
+    traceparent: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    id: str
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    id: str
+    trigger_id: str
+    payload: str | None = None  # JSON text, as it came; None: the job's own
+    traceparent: str | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Each error starts with the field that it is about."""
+
+    errors: tuple[str, ...]
+    id: str | None = None
+
+
+Command = Schedule | Cancel | Pause | Resume | Trigger | Refused
+
+
+class _PayloadOnly(msgspec.Struct):
+    payload: msgspec.Raw = msgspec.Raw()
+
+
+def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Command:
+    job_id: str | None = None
+    try:
+        kind = _message_type(raw)
+        content = _json_object(raw.body, max_payload_bytes)
+        if isinstance(given_id := content.get("id"), str):
+            job_id = given_id[:200]
+        if kind == CANCEL_TYPE:
+            return Cancel(_validated(ScheduleCancel, content).id, raw.user_id)
+        if kind == PAUSE_TYPE:
+            return Pause(_validated(SchedulePause, content).id, raw.user_id)
+        if kind == RESUME_TYPE:
+            return Resume(_validated(ScheduleResume, content).id, raw.user_id)
+        payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
+        if kind == TRIGGER_TYPE:
+            trigger = _validated(ScheduleTrigger, content)
+            given = payload if content.get("payload") is not None else None
+            return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id)
+        request = _validated(ScheduleRequest, content)
+        made_at = _made_at(raw, now) if request.starts_when_made else now
+        return resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
+    except Refusal as refusal:
+        return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
+
+
+def _message_type(raw: RawCommand) -> str:
+    if raw.unreadable:
+        raise Refusal(raw.unreadable)
+    if raw.type:
+        if raw.type in _TYPE_OF_KEY.values():
+            return raw.type
+        raise Refusal(f"type: {raw.type!r} is not a command; {REQUEST_TYPE} is one")
+    if kind := _TYPE_OF_KEY.get(raw.routing_key):
+        return kind
+    raise Refusal(f"type: is missing, and the routing key {raw.routing_key!r} names no command")
+
+
+def _json_object(body: bytes, max_payload_bytes: int) -> dict[str, Any]:
+    limit = max_payload_bytes + ROOM_BESIDE_PAYLOAD
+    if len(body) > limit:
+        raise Refusal(f"payload: the message has {len(body)} bytes; with a payload at its limit it would have {limit}")
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Refusal(f"{where_json_is_wrong(body)}: {error}") from None
+    if not isinstance(content, dict):
+        raise Refusal("body: must be a JSON object")
+    if field := too_deep_field(body, content):
+        raise Refusal(f"{field}: is nested deeper than {MAX_DEPTH} levels")
+    return content
+
+
+def _validated(model: type[Model], content: dict[str, Any]) -> Model:
+    # Many clients write null for what they leave out.
+    given = {name: value for name, value in content.items() if value is not None or name not in model.model_fields}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise Refusal(*(_describe(problem) for problem in error.errors(include_url=False))) from None
+
+
+def _describe(problem: Mapping[str, Any]) -> str:
+    field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
+    match problem["type"]:
+        case "extra_forbidden":
+            text = "is not a field of this command"
+        case "missing":
+            text = "is missing"
+        case _:
+            text = problem["msg"].removeprefix("Value error, ")
+    return f"{field}: {text}" if field else text
+
+
+def _raw_payload(body: bytes, max_payload_bytes: int) -> str:
+    """The payload's own bytes: numbers, escapes and white space come out as they went in."""
+    payload = bytes(msgspec.json.decode(body, type=_PayloadOnly).payload)
+    if len(payload) > max_payload_bytes:
+        raise Refusal(f"payload: has {len(payload)} bytes, the limit is {max_payload_bytes}")
+    return payload.decode()
+
+
+def _made_at(raw: RawCommand, now: datetime) -> datetime:
+    """When the request was made: the publisher's timestamp, so that one which waited in the queue loses no occurrence.
+    A publisher whose clock is ahead gains nothing by it.
+    """
+    if raw.timestamp is None:
+        return now
+    if now - raw.timestamp > LONGEST_WAIT:
+        # More likely a clock that is wrong than a queue that slow; and an hourly rule from 1970 would ring for days.
+        raise Refusal(f"timestamp: {format_instant(raw.timestamp)} is too long ago to start a rule there; use start_at")
+    return min(raw.timestamp, now)

@@ -1,0 +1,201 @@
+"""One batch, from messages to acknowledgement: read, fold, store in one transaction, then park what was refused, answer
+whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+import orjson
+
+from consumer.commands.merge import USER_IS_REQUIRED, Answer, answer_all, fold, refuse
+from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
+from consumer.commands.pause_and_trigger import answer_steering, answer_triggers
+from consumer.commands.schedule import Schedule, upcoming
+from consumer.commands.steps import Part, steps_of
+from consumer.metrics import Metrics
+from consumer.reply_address import can_be_answered
+from consumer.store.jobs import apply_changes, database_now
+from consumer.store.pause_and_trigger import insert_triggers, steer_jobs
+from shared.amqp.inbox import Inbox
+from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
+from shared.amqp.parking import park, parked_copy
+from shared.amqp.publisher import Publisher
+from shared.contract.instants import format_instant
+from shared.contract.messages import REPLY_TYPE, Outcome
+from shared.contract.names import Names
+from shared.contract.trace_context import read_traceparent, trace_headers
+from shared.postgres.errors import together_or_one_by_one
+from shared.postgres.pool import Connection, Pool
+from shared.runtime.cooperative import LoopYielder
+from shared.runtime.fault_points import Point, reached
+from shared.runtime.logs import get_log
+
+AnyCommand = TypeVar("AnyCommand", bound=Command)
+
+ACQUIRE_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHandler:
+    pool: Pool
+    publisher: Publisher
+    names: Names
+    metrics: Metrics
+    max_payload_bytes: int
+    publish_timeout: float
+    require_user_id: bool = False
+    operators: tuple[str, ...] = ()
+
+    async def store(self, messages: Sequence[IncomingMessage]) -> list[Answer]:
+        """After it returns, every command that could be understood is committed. It can be repeated."""
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            now = await database_now(connection)
+        commands, yielder = [], LoopYielder()
+        for message in messages:
+            commands.append(self._read(message, now))
+            await yielder.give_way()  # a hostile rule may have taken tens of milliseconds
+        reached(Point.CONSUMER_RECEIVED)
+        answers = {
+            position: refuse(command.id, *command.errors)
+            for position, command in enumerate(commands)
+            if isinstance(command, Refused)
+        }
+        with self.metrics.store_seconds.time():
+            for step in steps_of(commands):
+                await self._store_part(step.scheduling, self._schedule, answers)
+                await self._store_part(step.steering, self._steer, answers)
+                await self._store_part(step.triggering, self._trigger, answers)
+        return [answers[position] for position in range(len(commands))]
+
+    async def settle(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
+        """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
+        reached(Point.CONSUMER_COMMITTED)
+        await self._park(messages, answers)
+        await self._reply(messages, answers)
+        reached(Point.CONSUMER_ANSWERED)
+        await inbox.acknowledge(messages)
+        reached(Point.CONSUMER_ACKNOWLEDGED)
+        self._observe(messages, answers)
+
+    async def _store_part(
+        self,
+        part: Part[AnyCommand],
+        store: Callable[[Sequence[AnyCommand]], Awaitable[list[Answer]]],
+        answers: dict[int, Answer],
+    ) -> None:
+        if part.commands:
+            given = await together_or_one_by_one(
+                part.commands, store, _refused_by_the_database, self.metrics.split_batches.inc
+            )
+            answers.update(zip(part.positions, given, strict=True))
+
+    async def _schedule(self, commands: Sequence[Schedule | Cancel]) -> list[Answer]:
+        changes = fold(commands)
+        async with self._transaction() as connection:
+            jobs = await apply_changes(connection, list(changes.values()), self.operators)
+        return answer_all(commands, changes, jobs, self.operators)
+
+    async def _steer(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
+        async with self._transaction() as connection:
+            jobs = await steer_jobs(connection, commands, self.operators)
+        return answer_steering(commands, jobs, self.operators)
+
+    async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
+        async with self._transaction() as connection:
+            stored = await insert_triggers(connection, commands, self.operators)
+        return answer_triggers(commands, stored, self.operators)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+            yield connection
+            reached(Point.CONSUMER_APPLIED)
+
+    def _read(self, message: IncomingMessage, now: datetime) -> Command:
+        try:
+            command = read_command(_raw(message), now, self.max_payload_bytes)
+        except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+            get_log().error("command_unreadable", error=type(error).__name__)
+            return Refused((f"body: cannot be read: {type(error).__name__}",))
+        if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
+            return Refused((USER_IS_REQUIRED,), command.id)
+        return command
+
+    async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
+        copies = [
+            parked_copy(message, exchange=self.names.parking, errors=given.errors, parked_by="consumer")
+            for message, given in zip(messages, answers, strict=True)
+            if given.parked
+        ]
+        await park(self.publisher, copies, self.publish_timeout)
+
+    async def _reply(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
+        """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
+        replies, yielder = [], LoopYielder()
+        for message, given in zip(messages, answers, strict=True):
+            if can_be_answered(message.reply_to):
+                replies.append(_reply_to(message, given))
+                await yielder.give_way()
+        verdicts = await self.publisher.publish(replies, self.publish_timeout)
+        if lost := sum(verdict is not PublishResult.CONFIRMED for verdict in verdicts):
+            self.metrics.replies_lost.inc(lost)
+            get_log().warning("replies_not_confirmed", replies=lost)
+
+    def _observe(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
+        self.metrics.batch_size.observe(len(answers))
+        # Counted first, then told: a counter is a lock and a few calls, and a batch has few outcomes.
+        for (outcome, changed), count in Counter((given.outcome, given.changed) for given in answers).items():
+            self.metrics.commands[outcome].inc(count)
+            if changed and outcome is Outcome.ACCEPTED:
+                self.metrics.queued.inc(count)
+            if changed and outcome is Outcome.CANCELLED:
+                self.metrics.cancelled.inc(count)
+        for message, given in zip(messages, answers, strict=True):
+            if given.parked:
+                self.metrics.parked(given.errors[0]).inc()
+            if given.outcome is Outcome.REJECTED:
+                get_log().warning(
+                    "command_rejected",
+                    id=given.id,
+                    errors=list(given.errors),
+                    parked=given.parked,
+                    **trace_headers(read_traceparent(message.headers)),
+                )
+
+
+def _raw(message: IncomingMessage) -> RawCommand:
+    return RawCommand(
+        message.body,
+        message.type,
+        message.routing_key,
+        message.timestamp,
+        message.unreadable,
+        read_traceparent(message.headers),
+        message.user_id,
+    )
+
+
+def _refused_by_the_database(command: Command, error: str) -> Answer:
+    return refuse(command.id, f"body: the database refused it: {error}")
+
+
+def _reply_to(message: IncomingMessage, given: Answer) -> OutgoingMessage:
+    reply = {
+        "id": given.id,
+        "outcome": given.outcome,
+        "next_run_at": format_instant(given.next_run_at) if given.next_run_at else None,
+        "upcoming": [format_instant(instant) for instant in upcoming(given.schedule)] if given.schedule else [],
+        "errors": given.errors,
+    }
+    return OutgoingMessage(
+        exchange="",
+        routing_key=message.reply_to or "",
+        body=orjson.dumps(reply),
+        type=REPLY_TYPE,
+        correlation_id=message.correlation_id,
+        mandatory=False,
+    )

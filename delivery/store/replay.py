@@ -1,0 +1,83 @@
+"""SQL that finds failed deliveries and replays them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.postgres.pool import Connection
+
+SELECT_FAILED = """
+select id, job_id, idempotency_key, topic, due_at, finished_at, retry_count + 1 as attempts, failure_reason, host
+  from deliveries d
+ where status = 'FAILED'
+   and ($1::bigint[] is null or id = any($1))
+   and ($2::text[] is null or job_id = any($2))
+   and ($3::timestamptz is null or finished_at >= $3)
+   and ($4::timestamptz is null or finished_at < $4)
+   and ($5::text is null or failure_reason like $5)
+   and not exists (select from deliveries r where r.replay_of = d.id)
+ order by finished_at, id limit $6
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which failed deliveries: what is None does not matter."""
+
+    delivery_ids: Sequence[int] | None = None
+    job_ids: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    reason: str | None = None  # * stands for anything
+
+
+@dataclass(frozen=True, slots=True)
+class FailedDelivery:
+    id: int
+    job_id: str
+    idempotency_key: str
+    topic: str
+    due_at: datetime
+    finished_at: datetime
+    attempts: int
+    failure_reason: str
+    host: str
+
+
+async def select_failed(connection: Connection, wanted: Wanted, limit: int) -> list[FailedDelivery]:
+    """Those that were not replayed yet, the oldest failure first."""
+    rows = await connection.fetch(
+        SELECT_FAILED,
+        wanted.delivery_ids,
+        wanted.job_ids,
+        wanted.since,
+        wanted.until,
+        _pattern(wanted.reason) if wanted.reason else None,
+        limit,
+    )
+    return [FailedDelivery(**row) for row in rows]
+
+
+def _pattern(reason: str) -> str:
+    escaped = reason.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return escaped.replace("*", "%")
+
+
+REPLAY = """
+insert into deliveries (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at, payload, url, host,
+                        headers, timeout_seconds, max_retries, secret, traceparent, trigger_id)
+select job_id, idempotency_key, id, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
+       max_retries, secret, traceparent, trigger_id
+  from deliveries
+ where id = any($1::bigint[]) and status = 'FAILED'
+ order by id
+on conflict (replay_of) where replay_of is not null do nothing
+returning replay_of, id
+"""
+
+
+async def replay(connection: Connection, delivery_ids: Sequence[int]) -> dict[int, int]:
+    """After the commit each of them has a new delivery that carries its key. Returns which became which; one that
+    somebody else replayed meanwhile is not among them.
+    """
+    return {row["replay_of"]: row["id"] for row in await connection.fetch(REPLAY, list(delivery_ids))}

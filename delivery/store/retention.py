@@ -1,0 +1,18 @@
+"""The delivery service's SQL for deliveries that ended: announcing, replaying, deleting."""
+
+from datetime import timedelta
+
+from shared.postgres.pool import Connection
+
+DELETE_FINISHED = """
+delete from deliveries where id in (
+    select id from deliveries d
+     where status in ('COMPLETED', 'FAILED') and finished_at < now() - $1::interval
+       and not exists (select from delivery_announcements a where a.delivery_id = d.id)
+     order by finished_at limit $2 for update skip locked)
+"""
+
+
+async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
+    """How many are gone, with their attempts. Small batches: each is a short transaction."""
+    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])

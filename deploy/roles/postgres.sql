@@ -1,0 +1,17 @@
+-- One login per service, for psql: run it as the operator, as often as you like; passwords come from the environment.
+-- What each of them may do is in shared/postgres/grants.sql, which every `python -m shared.migrate` applies: so roles first,
+-- then migrate. The local stack and docker-compose.yml do exactly that.
+
+\set ON_ERROR_STOP on
+\getenv consumer CONSUMER_PASSWORD
+\getenv producer PRODUCER_PASSWORD
+\getenv delivery DELIVERY_PASSWORD
+
+select 'create role ' || name
+  from unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery']) as name
+ where name not in (select rolname from pg_roles)
+\gexec
+
+alter role duebell_consumer login nosuperuser nocreatedb nocreaterole password :'consumer';
+alter role duebell_producer login nosuperuser nocreatedb nocreaterole password :'producer';
+alter role duebell_delivery login nosuperuser nocreatedb nocreaterole password :'delivery';

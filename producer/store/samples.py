@@ -1,0 +1,75 @@
+"""SQL that counts what there is to do, up to a bound."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.postgres.pool import Connection
+
+COUNT_OVERDUE = """
+select count(*) as jobs, min(next_run_at) as oldest,
+       (select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at desc limit 1) as newest
+  from (select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at limit $1) as counted
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    jobs: int
+    oldest: datetime | None
+    newest: datetime | None
+
+
+async def count_overdue(connection: Connection, up_to: int) -> Overdue:
+    """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
+    row = await connection.fetchrow(COUNT_OVERDUE, up_to)
+    if row is None:
+        return Overdue(0, None, None)
+    return Overdue(row["jobs"], row["oldest"], row["newest"])
+
+
+# Every part stops at its bound, whatever the table holds. What is pending beyond it is Postgres' own estimate of the
+# partial indexes, which vacuum and analyze keep.
+SAMPLE = """
+with pending as (
+    select count(*) as jobs from (
+        select from jobs where status = 'pending' and retry_at is null and next_run_at > '-infinity'
+         order by next_run_at limit $1) as counted
+), due as (
+    select count(*) as jobs, min(next_run_at) as oldest from (
+        select next_run_at from jobs where status = 'pending' and retry_at is null and next_run_at <= now()
+         order by next_run_at limit $1) as counted
+), waiting as (
+    select count(*) as jobs, count(*) filter (where refusals > 0) as refused, min(next_run_at) as oldest from (
+        select next_run_at, refusals from jobs where status = 'pending' and retry_at is not null
+         order by retry_at limit $1) as counted
+), estimate as (
+    select sum(reltuples) as jobs from pg_class where oid in ('jobs_due'::regclass, 'jobs_refused'::regclass)
+)
+select case when pending.jobs < $1 then pending.jobs + waiting.jobs
+            else greatest(pending.jobs + waiting.jobs, estimate.jobs::bigint) end as pending,
+       due.jobs + waiting.jobs - waiting.refused as overdue,
+       waiting.refused as refused,
+       coalesce(extract(epoch from now() - least(due.oldest, waiting.oldest)), 0) as oldest_overdue_seconds,
+       coalesce(pg_stat_get_dead_tuples('jobs'::regclass), 0) as dead_rows
+  from pending, due, waiting, estimate
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    pending: int
+    overdue: int
+    refused: int
+    oldest_overdue_seconds: float
+    dead_rows: int
+
+
+async def sample_jobs(connection: Connection, up_to: int) -> Sample:
+    """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
+    row = await connection.fetchrow(SAMPLE, up_to)
+    if row is None:
+        raise LookupError("a query without a condition gave no row")
+    oldest = max(0.0, float(row["oldest_overdue_seconds"]))
+    return Sample(row["pending"], row["overdue"], row["refused"], oldest, row["dead_rows"])

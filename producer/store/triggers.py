@@ -1,0 +1,84 @@
+"""The producer's SQL for triggers: firings that a ScheduleTrigger asked for, outside the rule. A lane like the others:
+a trigger is claimed as a one-shot of its own, and only where it is written down differs.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from producer.decisions.settle import JobUpdate
+from producer.store.lanes import Lane
+from shared.contract.job_status import JobStatus
+from shared.postgres.pool import Connection
+
+# The job is locked too: a cancel waits for what is being published, and what it closed is dropped here. A job that is
+# done meanwhile does not take its trigger with it.
+CLAIM_TRIGGERS = """
+with due as materialized (
+    select t.job_id, t.trigger_id, t.sequence, t.requested_at, t.refusals, t.traceparent, j.version, j.status, j.topic,
+           coalesce(t.payload, j.payload) as payload, j.webhook
+      from triggers t join jobs j on j.id = t.job_id
+     where t.fired_at is null and t.fire_at <= coalesce($1::timestamptz, now())
+     order by t.fire_at limit $2 for no key update skip locked
+), dropped as (
+    delete from triggers t using due
+     where due.status = 'cancelled' and t.job_id = due.job_id and t.trigger_id = due.trigger_id
+)
+select job_id as id, trigger_id, version, topic, payload, webhook, null as rule, 1 as rule_index, 'all' as misfire,
+       0 as misfire_grace_seconds, requested_at as next_run_at, sequence - 1 as sequence, refusals, traceparent,
+       now() as now
+  from due
+ where status <> 'cancelled'
+"""
+
+# Unlike the other lanes' claims, one that found few triggers, or none, may have left some: what it dropped stood in
+# their place. Locking leaves out those that another process holds: looking again at once would find them held again.
+NEXT_TRIGGER = """
+with left_over as (
+    select t.fire_at
+      from triggers t join jobs j on j.id = t.job_id
+     where t.fired_at is null and t.fire_at <= coalesce($1::timestamptz, now())
+     order by t.fire_at limit 1 for no key update skip locked
+), coming as (
+    select fire_at from triggers
+     where fired_at is null and fire_at > coalesce($1::timestamptz, now())
+     order by fire_at limit 1
+)
+select min(fire_at) as at, now() as now
+  from (select fire_at from left_over union all select fire_at from coming) as either
+having count(*) > 0
+"""
+
+SETTLE_TRIGGERS = """
+update triggers
+   set fired_at = case when s.fired then now() end,
+       fire_at = coalesce(clock_timestamp() + s.pause, triggers.fire_at),
+       refusals = s.refusals
+  from unnest($1::text[], $2::text[], $3::bool[], $4::int[], $5::interval[])
+       as s(job_id, trigger_id, fired, refusals, pause)
+ where triggers.job_id = s.job_id and triggers.trigger_id = s.trigger_id and triggers.fired_at is null
+"""
+
+
+async def settle_triggers(connection: Connection, updates: Sequence[JobUpdate]) -> None:
+    """After the commit: what was confirmed has been fired for good, what was refused waits for its pause. The job stays
+    as it is.
+    """
+    if not updates:
+        return
+    rows = [(s.id, s.trigger_id, s.status is JobStatus.DONE, s.refusals, s.pause) for s in updates]
+    await connection.execute(SETTLE_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)))
+
+
+TRIGGERS = Lane("triggers", CLAIM_TRIGGERS, NEXT_TRIGGER, settle_triggers)
+
+
+DELETE_FIRED = """
+delete from triggers where (job_id, trigger_id) in (
+    select job_id, trigger_id from triggers where fired_at is not null and fired_at < now() - $1::interval
+     order by fired_at limit $2 for update skip locked)
+"""
+
+
+async def delete_fired(connection: Connection, older_than: timedelta, limit: int) -> int:
+    """How many are gone. Those of a job that retention deletes go with it."""
+    return int((await connection.execute(DELETE_FIRED, older_than, limit)).split()[-1])

@@ -1,0 +1,54 @@
+"""Hears when a consumer stores something that is due soon, and rings the lanes' wakeups. If the connection is lost, the
+lanes' polling covers for it until it is back.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import asyncpg
+
+from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.pool import CONNECT_TIMEOUT
+from shared.postgres.wake_producers import CHANNEL
+from shared.runtime.backoff import Backoff
+from shared.runtime.stop import Stop, first_of
+from shared.runtime.wakeup import Wakeup
+from shared.runtime.watchdog import mark_turn
+
+# A connection that died without a word is found out by asking.
+PROBE_SECONDS = 15.0
+
+
+async def listen_until_stopped(database_url: str, wakeups: Sequence[Wakeup], stop: Stop) -> None:
+    backoff = Backoff()
+    while not stop.requested:
+        mark_turn()
+        try:
+            await _listen(database_url, wakeups, stop, backoff)
+        except PASSING_TROUBLE:
+            await stop.sleep(backoff.next_pause())
+
+
+async def _listen(database_url: str, wakeups: Sequence[Wakeup], stop: Stop, backoff: Backoff) -> None:
+    def ring_all(*_: object) -> None:
+        for wakeup in wakeups:
+            wakeup.set()
+
+    connection = await asyncpg.connect(
+        database_url,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=CONNECT_TIMEOUT,
+        server_settings={"application_name": "duebell-producer-listen"},
+    )
+    try:
+        lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: lost.set())
+        await connection.add_listener(CHANNEL, ring_all)
+        backoff.reset()
+        ring_all()  # for what was said while this process did not listen
+        while not stop.requested and not lost.is_set():
+            mark_turn()
+            await first_of(lost.wait(), stop.sleep(PROBE_SECONDS))
+            await connection.execute("select 1")
+    finally:
+        connection.terminate()

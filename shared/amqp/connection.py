@@ -1,0 +1,185 @@
+"""RabbitMQ: one connection, kept up for ever, with the topology declared before anybody uses it.
+
+Reconnecting is done here, not by aio-pika's robust connection: after a loss everything that belonged to the old
+connection (channels, consumers, delivery tags) is gone for good, and its users start afresh. There is no half-restored
+state to reason about, and an outage is one log line per try.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
+from yarl import URL
+
+from shared.amqp import wire
+from shared.amqp.topology import declare_topology, find_topology
+from shared.amqp.wire import WireChannel, WireConnection
+from shared.contract.names import Names
+from shared.runtime.backoff import Backoff
+from shared.runtime.logs import get_log
+from shared.runtime.stop import end
+from shared.runtime.watchdog import mark_turn, waiting_outside
+
+CONNECT_TIMEOUT = 10.0
+CHANNEL_TIMEOUT = 10.0
+CLOSE_TIMEOUT = 3.0
+HEARTBEAT_SECONDS = 10
+
+# What a lost or stalled broker surfaces as. (A publish can also raise a bare CancelledError: see `Publisher`.)
+BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
+
+
+class Broker:
+    """Use as `async with Broker(...).connected()`; then `open_channel` whenever a channel is needed."""
+
+    def __init__(self, url: str, *, name: str, names: Names) -> None:
+        self._url = _with_heartbeat(url)
+        self._name = name
+        self.names = names
+        self._connection: WireConnection | None = None
+        self._up = asyncio.Event()
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator["Broker"]:
+        """Returns at once; the connection comes and goes behind the scenes until the block ends. If what keeps it dies,
+        the block ends with it.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            keeper = tasks.create_task(self._keep_connected(), name=f"broker {self._name}")
+            try:
+                yield self
+            finally:
+                await end(keeper)
+
+    @property
+    def is_up(self) -> bool:
+        return self._up.is_set()
+
+    async def wait_until_up(self) -> None:
+        with waiting_outside():
+            await self._up.wait()
+
+    async def wait_until_publishable(self) -> None:
+        """Returns when the connection is up and the broker has not blocked it (memory or disk alarm)."""
+        while True:
+            mark_turn()
+            await self.wait_until_up()
+            transport = self._connection.transport if self._connection else None
+            if transport is None:
+                raise ConnectionError("the broker connection was lost")
+            with suppress(TimeoutError):
+                # ready() never ends for a connection that dies while it is blocked: look again now and then.
+                async with asyncio.timeout(1.0):
+                    await transport.ready()
+                return
+
+    @asynccontextmanager
+    async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
+        """Waits for the connection. The channel confirms publishes and raises for returned ones."""
+        await self.wait_until_up()
+        connection = self._connection
+        if connection is None:
+            raise ConnectionError("the broker connection was lost")
+        async with _channel_of(connection) as channel:
+            if prefetch is not None:
+                with lost_connections_as_errors():
+                    async with asyncio.timeout(CHANNEL_TIMEOUT):
+                        await channel.set_qos(prefetch_count=prefetch)
+            yield channel
+
+    async def redeclare(self) -> None:
+        """Heals what was deleted at run time. Errors are the caller's to judge."""
+        await self.wait_until_up()
+        if self._connection is None:
+            raise ConnectionError("the broker connection was lost")
+        await self._ensure_topology(self._connection)
+
+    async def _ensure_topology(self, connection: WireConnection) -> None:
+        """Declares; a user who may not makes sure that it is there."""
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                try:
+                    async with _channel_of(connection) as channel:
+                        await declare_topology(channel, self.names)
+                except ChannelAccessRefused:
+                    async with _channel_of(connection) as channel:
+                        await find_topology(channel, self.names)
+
+    async def _keep_connected(self) -> None:
+        backoff = Backoff(first=0.5)
+        while True:
+            try:
+                with lost_connections_as_errors():
+                    await self._connect_until_lost(backoff)
+                problem = "the connection was closed"
+            except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
+                problem = " ".join(f"{type(error).__name__}: {error}".split())
+            pause = backoff.next_pause()
+            get_log().warning(
+                "broker_not_ready",
+                problem=f"cannot use the broker at AMQP_URL: {problem}",
+                connection=self._name,
+                retry_in_seconds=round(pause, 1),
+            )
+            await asyncio.sleep(pause)
+
+    async def _connect_until_lost(self, backoff: Backoff) -> None:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            connection = await wire.connect(self._url, self._name)
+        lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
+        try:
+            self._connection = connection
+            await self._ensure_topology(connection)
+            self._up.set()
+            backoff.reset()
+            get_log().info("broker_connected", connection=self._name)
+            if (error := await lost) is not None:
+                raise ConnectionError(str(error))
+        finally:
+            self._up.clear()
+            self._connection = None
+            await close_quietly(connection)
+
+
+@asynccontextmanager
+async def _channel_of(connection: WireConnection) -> AsyncIterator[WireChannel]:
+    with lost_connections_as_errors():
+        channel = connection.channel(publisher_confirms=True, on_return_raises=True)
+    try:
+        with lost_connections_as_errors():
+            async with asyncio.timeout(CHANNEL_TIMEOUT):
+                await channel.initialize()
+        yield channel
+    finally:
+        await close_quietly(channel)
+
+
+@contextmanager
+def lost_connections_as_errors() -> Iterator[None]:
+    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionError(str(error)) from error
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise ConnectionError("the broker stopped answering") from None
+
+
+async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
+    """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
+    with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
+        async with asyncio.timeout(CLOSE_TIMEOUT):
+            await resource.close()
+
+
+def _with_heartbeat(url: str) -> str:
+    """A stalled broker is noticed after about three heartbeats; aiormq's default of 60 s would take three minutes."""
+    address = URL(url)
+    return url if "heartbeat" in address.query else str(address.update_query(heartbeat=HEARTBEAT_SECONDS))

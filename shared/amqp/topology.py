@@ -1,0 +1,113 @@
+"""Exchanges and queues, by name and as they are declared. Every service declares all of them at start, so that the
+first one up opens the door for applications and no message is lost for want of a queue. A service whose user may not
+declare anything makes sure that they are there; `python -m shared.topology`, run by somebody who may, puts them there.
+"""
+
+import asyncio
+import sys
+
+import aio_pika
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+from aiormq.exceptions import AMQPError, ChannelNotFoundEntity
+from pamqp.common import FieldTable
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from shared.contract.names import Names
+from shared.runtime.settings import AmqpUrl, load_settings
+
+# RabbitMQ 4 drops a message after 20 deliveries by default, older ones never. We count on neither: a crash loop must
+# not drop messages that nobody has looked at, so the limit is high, and what reaches it is parked.
+DELIVERY_LIMIT = 100_000
+
+# Events that nobody has bound a queue for are kept for a look, not for ever.
+UNROUTED_MAX_LENGTH = 100_000
+UNROUTED_MAX_BYTES = 512 * 1024 * 1024
+UNROUTED_MAX_AGE_MS = 7 * 24 * 3600 * 1000
+
+
+class TopologyMissing(ConnectionError):
+    """An exchange or a queue is not there. As good as no broker: wait until an operator has seen to it."""
+
+
+async def declare_topology(channel: AbstractChannel, names: Names) -> None:
+    """Idempotent. Afterwards every name above exists, and nothing that is published to them can fall through."""
+    parked_limits: FieldTable = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+    parked = await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
+    await parked.bind(await channel.declare_exchange(names.parking, ExchangeType.FANOUT, durable=True))
+
+    unrouted_exchange = await channel.declare_exchange(names.unrouted_exchange, ExchangeType.FANOUT, durable=True)
+    unrouted = await channel.declare_queue(
+        names.unrouted,
+        durable=True,
+        arguments={
+            "x-queue-type": "quorum",
+            "x-delivery-limit": DELIVERY_LIMIT,
+            "x-max-length": UNROUTED_MAX_LENGTH,
+            "x-max-length-bytes": UNROUTED_MAX_BYTES,
+            "x-message-ttl": UNROUTED_MAX_AGE_MS,
+        },
+    )
+    await unrouted.bind(unrouted_exchange)
+
+    commands = await channel.declare_exchange(names.commands, ExchangeType.TOPIC, durable=True)
+    events = await channel.declare_exchange(
+        names.events, ExchangeType.TOPIC, durable=True, arguments={"alternate-exchange": names.unrouted_exchange}
+    )
+    for queue_name, exchange, binding in (
+        (names.inbox, commands, "#"),
+        (names.deliveries, events, "due.webhook.#"),
+    ):
+        queue = await channel.declare_queue(queue_name, durable=True, arguments=_parks_what_it_gives_up(names))
+        await queue.bind(exchange, binding)
+
+
+async def find_topology(channel: AbstractChannel, names: Names) -> None:
+    """Makes sure that everything is there, without the right to put it there."""
+    name = ""
+    try:
+        for name in names.exchanges:
+            await channel.declare_exchange(name, passive=True)
+        for name in names.queues:
+            await channel.declare_queue(name, passive=True)
+    except ChannelNotFoundEntity:
+        raise TopologyMissing(
+            f"{name} is not there, and this user may not declare it: run python -m shared.topology as one who may"
+        ) from None
+
+
+def _parks_what_it_gives_up(names: Names) -> FieldTable:
+    return {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": names.parked,
+        # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It needs
+        # reject-publish, which without a length limit never rejects anything.
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+
+
+class _TopologySettings(BaseSettings):
+    amqp_url: AmqpUrl = Field(repr=False)
+    amqp_prefix: str = Field(default="", max_length=60)
+
+
+async def _declare(settings: _TopologySettings) -> None:
+    async with (
+        asyncio.timeout(60),
+        await aio_pika.connect(settings.amqp_url) as connection,
+        connection.channel() as channel,
+    ):
+        await declare_topology(channel, Names(settings.amqp_prefix))
+
+
+def main() -> None:
+    settings = load_settings(_TopologySettings)
+    try:
+        asyncio.run(_declare(settings))
+    except (AMQPError, OSError, TimeoutError) as error:
+        sys.exit(f"declaring failed: {type(error).__name__}: {error}")
+    sys.stderr.write("exchanges and queues are declared\n")

@@ -1,0 +1,265 @@
+"""The messages that applications and Duebell exchange, as pydantic models: the contract, and the checks that need
+nothing but the message itself. Commands refuse unknown fields, so that a misspelt one is an error and not a surprise.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from shared.contract.fields import Headers, HttpUrl, IdempotencyKey, JobId, SecretName, Text, Topic
+
+REQUEST_TYPE = "ScheduleRequest"
+CANCEL_TYPE = "ScheduleCancel"
+PAUSE_TYPE = "SchedulePause"
+RESUME_TYPE = "ScheduleResume"
+TRIGGER_TYPE = "ScheduleTrigger"
+DUE_TYPE = "ScheduleDue"
+REPLY_TYPE = "ScheduleReply"
+COMPLETED_TYPE = "DeliveryCompleted"
+FAILED_TYPE = "DeliveryFailed"
+
+
+class Misfire(StrEnum):
+    ALL = "all"
+    LATEST = "latest"
+    SKIP = "skip"
+
+
+class Outcome(StrEnum):
+    ACCEPTED = "accepted"
+    RESCHEDULED = "rescheduled"
+    DUPLICATE = "duplicate"
+    CANCELLED = "cancelled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    TRIGGERED = "triggered"
+    REJECTED = "rejected"
+
+
+class _Command(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Webhook(_Command):
+    """Where and how delivery calls when the job is due."""
+
+    url: HttpUrl = Field(
+        description="http or https address that gets a POST", examples=["https://example.com/hooks/invoices"]
+    )
+    headers: Headers = Field(
+        default_factory=dict, max_length=50, description="sent with the POST", examples=[{"X-Tenant": "acme"}]
+    )
+    timeout_seconds: float = Field(
+        default=10.0, ge=0.1, le=120.0, allow_inf_nan=False, description="for the whole call", examples=[2.5]
+    )
+    max_retries: int = Field(default=3, ge=0, le=20, description="attempts after the first", examples=[10])
+    secret: SecretName | None = Field(
+        default=None,
+        description="name of a signing secret that the delivery service knows; never its value",
+        examples=["billing"],
+    )
+
+
+_SCHEDULES = {"at": "string", "rrule": "string", "cron": "string", "every_seconds": "integer"}
+
+
+class ScheduleRequest(_Command):
+    """Ring me at this moment, or by this rule: exactly one of at, rrule, cron, every_seconds."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [name], "properties": {name: {"type": kind}}} for name, kind in _SCHEDULES.items()]
+        }
+    )
+
+    id: JobId = Field(description="the application's own name for the schedule", examples=["invoice-42"])
+    at: Text | None = Field(
+        default=None,
+        description="an instant; or a local date-time without offset, together with timezone",
+        examples=["2026-07-10T09:00:00Z", "2026-07-10T09:00:00"],
+    )
+    rrule: Text | None = Field(
+        default=None,
+        description="RFC 5545: an RRULE, or lines of RRULE, RDATE and EXDATE",
+        examples=["FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0"],
+    )
+    cron: Text | None = Field(
+        default=None, description="five cron fields, or @daily and friends", examples=["0 9 * * 1-5"]
+    )
+    every_seconds: int | None = Field(
+        default=None, ge=1, le=366 * 86400, description="a plain interval on the absolute time line", examples=[5400]
+    )
+    start_at: Text | None = Field(
+        default=None,
+        description="the rule's DTSTART: an instant, or local in timezone; missing: when the request was made",
+        examples=["2026-07-10T09:00:00"],
+    )
+    timezone: Text | None = Field(
+        default=None, description="IANA name; rules default to UTC", examples=["Europe/Berlin"]
+    )
+    dst_gap: Literal["shift", "skip"] | None = Field(
+        default=None,
+        description="a wall time that does not exist: ring after the gap, or not at all; missing: by the rule's kind",
+        examples=["skip"],
+    )
+    dst_fold: Literal["first", "last", "both"] | None = Field(
+        default=None,
+        description="a wall time that happens twice: ring at the first, the last, or both; missing: by the rule's kind",
+        examples=["both"],
+    )
+    topic: Topic = Field(
+        default="default", description="the event type; part of the routing key", examples=["invoices.reminder"]
+    )
+    payload: Any = Field(default=None, description="any JSON value, carried untouched", examples=[{"invoice": 42}])
+    webhook: Webhook | None = Field(
+        default=None,
+        description="call this when due, besides the event",
+        examples=[{"url": "https://example.com/hooks/invoices"}],
+    )
+    misfire: Misfire = Field(
+        default=Misfire.ALL,
+        strict=False,
+        description="occurrences that are late by more than misfire_grace_seconds: all ring, the latest alone, or none",
+        examples=["latest"],
+    )
+    misfire_grace_seconds: int = Field(
+        default=60, ge=0, le=366 * 86400, description="how late an occurrence may be and still ring", examples=[300]
+    )
+    revision: int = Field(
+        default=1,
+        ge=0,
+        le=2**63 - 1,
+        description="a higher one reschedules, an equal or lower one is a duplicate",
+        examples=[2],
+    )
+
+    @property
+    def starts_when_made(self) -> bool:
+        return self.at is None and self.start_at is None
+
+    @model_validator(mode="after")
+    def _exactly_one_schedule(self) -> Self:
+        given = [name for name in _SCHEDULES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"at: exactly one of {', '.join(_SCHEDULES)} is needed; given: {', '.join(given) or 'none'}"
+            )
+        if self.at is not None and self.start_at is not None:
+            raise ValueError("start_at: goes with a rule, not with at")
+        return self
+
+
+class ScheduleCancel(_Command):
+    """Ring no more."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class SchedulePause(_Command):
+    """Keep the schedule, and do not ring until it is resumed."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleResume(_Command):
+    """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleTrigger(_Command):
+    """Ring once, now, outside the rule. The schedule goes on as if nothing had happened."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    trigger_id: JobId = Field(
+        description="the application's own name for this firing: the same one again is a duplicate",
+        examples=["resend-2026-07-10"],
+    )
+    payload: Any = Field(
+        default=None, description="for this firing, instead of the job's own", examples=[{"invoice": 42, "again": True}]
+    )
+
+
+class ScheduleDue(BaseModel):
+    """It is time. Readers ignore fields that they do not know."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(description="of the request", examples=["invoice-42"])
+    topic: str = Field(description="of the request", examples=["invoices.reminder"])
+    sequence: int = Field(
+        ge=1, description="1, 2, 3 … within the job; its triggers are counted by themselves", examples=[1]
+    )
+    trigger_id: str | None = Field(
+        default=None,
+        description="absent unless a ScheduleTrigger asked for this firing",
+        examples=["resend-2026-07-10"],
+    )
+    due_at: datetime = Field(description="the moment that was asked for", examples=["2026-07-10T09:00:00Z"])
+    fired_at: datetime = Field(
+        description="when it was published, by Postgres' clock; never before due_at",
+        examples=["2026-07-10T09:00:00.004213Z"],
+    )
+    payload: Any = Field(description="of the request, byte for byte; null if it had none", examples=[{"invoice": 42}])
+    idempotency_key: IdempotencyKey = Field(description="the same for every copy of this firing")
+    webhook: Webhook | None = Field(
+        default=None, description="absent if the job has none", examples=[{"url": "https://example.com/hooks/invoices"}]
+    )
+
+
+class ScheduleReply(BaseModel):
+    """The answer to a command that named a reply_to."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str | None = Field(
+        description="null if the command could not be read far enough to know it", examples=["invoice-42"]
+    )
+    outcome: Outcome = Field(description="what became of the command", examples=["accepted"])
+    next_run_at: datetime | None = Field(
+        default=None, description="when the job rings next, if it does", examples=["2026-07-10T09:00:00Z"]
+    )
+    upcoming: list[datetime] = Field(
+        default_factory=list,
+        description="the next three instants of what was accepted",
+        examples=[["2026-07-10T09:00:00Z", "2026-07-11T09:00:00Z", "2026-07-12T09:00:00Z"]],
+    )
+    errors: list[str] = Field(
+        default_factory=list,
+        description="each names its field first",
+        examples=[["timezone: 'Mars/Olympus' is not an IANA time zone"]],
+    )
+
+
+class _DeliveryEnded(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = Field(description="of the request", examples=["invoice-42"])
+    topic: str = Field(description="of the request", examples=["invoices.reminder"])
+    sequence: int = Field(description="of the ScheduleDue", examples=[1])
+    trigger_id: str | None = Field(
+        default=None,
+        description="absent unless a ScheduleTrigger asked for the firing",
+        examples=["resend-2026-07-10"],
+    )
+    due_at: datetime = Field(description="of the ScheduleDue", examples=["2026-07-10T09:00:00Z"])
+    idempotency_key: IdempotencyKey = Field(description="of the ScheduleDue, and of every call")
+    status: Literal["COMPLETED", "FAILED"] = Field(description="how it ended", examples=["COMPLETED"])
+    attempts: int = Field(ge=1, description="calls made, the last one included", examples=[1])
+    reason: str | None = Field(
+        description="why it failed, such as http_404 or timeout; null if it did not", examples=["http_404"]
+    )
+
+
+class DeliveryCompleted(_DeliveryEnded):
+    """The webhook was called and answered with a 2xx."""
+
+    status: Literal["COMPLETED"] = Field(description="how it ended", examples=["COMPLETED"])
+
+
+class DeliveryFailed(_DeliveryEnded):
+    """The webhook will not be called again, unless an operator replays the delivery."""
+
+    status: Literal["FAILED"] = Field(description="how it ended", examples=["FAILED"])

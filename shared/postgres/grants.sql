@@ -1,0 +1,53 @@
+-- What each service may do in the database: as much as its statements need, column by column, and nothing else. Applied
+-- by every `python -m shared.migrate`, in one transaction, to the roles that are there (deploy/roles/postgres.sql makes them);
+-- without them, everybody is the owner and all of this is nothing.
+
+do $$
+declare
+    given record;
+begin
+    for given in
+        select rolname as role, tablename as name
+          from pg_roles cross join pg_tables
+         where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery')
+           and schemaname = current_schema()
+           and tablename in ('duebell_migrations', 'jobs', 'triggers', 'deliveries', 'delivery_attempts',
+                             'delivery_announcements')
+    loop
+        -- What an earlier release granted.
+        execute format('revoke all on %I from %I', given.name, given.role);
+        execute format('grant usage on schema %I to %I', current_schema(), given.role);
+    end loop;
+
+    for given in
+        select role, rights from (values
+            ('duebell_consumer', 'select on duebell_migrations'),
+            ('duebell_consumer', 'select on jobs'),
+            ('duebell_consumer', 'insert (id, status, revision, topic, payload, webhook, rule, rule_index, misfire,
+                misfire_grace_seconds, next_run_at, traceparent, finished_at, owner) on jobs'),
+            ('duebell_consumer', 'update (status, next_run_at, finished_at, retry_at, refusals, version, updated_at,
+                revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, traceparent,
+                trigger_sequence) on jobs'),
+            ('duebell_consumer', 'select, insert (job_id, trigger_id, sequence, payload, traceparent) on triggers'),
+
+            ('duebell_producer', 'select on duebell_migrations'),
+            ('duebell_producer', 'select, delete on jobs'),
+            ('duebell_producer', 'update (status, next_run_at, rule_index, sequence, last_due_at, refusals, retry_at,
+                finished_at, updated_at, version) on jobs'),
+            ('duebell_producer', 'select, delete, update (fired_at, fire_at, refusals) on triggers'),
+
+            ('duebell_delivery', 'select on duebell_migrations'),
+            ('duebell_delivery', 'select, delete on deliveries'),
+            ('duebell_delivery', 'insert (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at,
+                payload, url, host, headers, timeout_seconds, max_retries, secret, traceparent,
+                trigger_id, status, next_attempt_at) on deliveries'),
+            ('duebell_delivery', 'update (status, version, retry_count, next_attempt_at, failure_reason, finished_at,
+                updated_at) on deliveries'),
+            ('duebell_delivery', 'select, insert on delivery_attempts'),
+            ('duebell_delivery', 'select, insert, update, delete on delivery_announcements')
+        ) as granted (role, rights)
+         where role in (select rolname from pg_roles)
+    loop
+        execute format('grant %s to %I', given.rights, given.role);
+    end loop;
+end $$;

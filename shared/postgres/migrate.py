@@ -1,0 +1,100 @@
+"""Brings the schema up to date: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock
+lets one do the work, the others find it done. Each file runs in a transaction of its own together with its entry, so a
+migration is there whole or not at all. Afterwards the services' own roles, where there are any, get their rights.
+
+Services may run meanwhile: a migration that has to wait for a table lets go at once, for all who come after it would
+wait behind it, and tries again.
+"""
+
+import asyncio
+import sys
+from importlib import resources
+from typing import Any
+
+import asyncpg
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from shared.postgres.errors import describe
+from shared.runtime.settings import PostgresUrl, load_settings
+
+_LOCK = 0x64756562656C6C  # "duebell"
+LONGEST_WAIT = "1s"
+TRIES = 60
+CREATE_LEDGER = """
+create table if not exists duebell_migrations (
+    version integer primary key,
+    name text not null,
+    applied_at timestamptz not null default now()
+)
+"""
+
+
+class _MigrateSettings(BaseSettings):
+    database_url: PostgresUrl = Field(repr=False)
+
+
+def _migrations() -> list[tuple[int, str, str]]:
+    files = [f for f in resources.files("shared.postgres.migrations").iterdir() if f.name.endswith(".sql")]
+    return [(int(f.name.split("_")[0]), f.name, f.read_text()) for f in sorted(files, key=lambda f: f.name)]
+
+
+def _grants() -> str:
+    return resources.files("shared.postgres").joinpath("grants.sql").read_text()
+
+
+def newest_version() -> int:
+    return max(version for version, _, _ in _migrations())
+
+
+async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connection, or a pool's stand-in for one
+    """0 in a database that has never been migrated."""
+    try:
+        return int(await connection.fetchval("select coalesce(max(version), 0) from duebell_migrations"))
+    except asyncpg.UndefinedTableError:
+        return 0
+
+
+async def migrate(database_url: str) -> list[str]:
+    """Afterwards the schema is current. Returns the names of the files that this call applied."""
+    connection = await asyncpg.connect(database_url, timeout=10, command_timeout=600)
+    try:
+        # For the session: a transaction per file comes and goes under it.
+        await connection.execute("select pg_advisory_lock($1)", _LOCK)
+        await connection.execute(CREATE_LEDGER)
+        have = await current_version(connection)
+        applied = []
+        for version, name, sql in _migrations():
+            if version > have:
+                entry = f"insert into duebell_migrations (version, name) values ({version}, '{name}')"  # noqa: S608
+                await apply(connection, sql, entry)
+                applied.append(name)
+        await apply(connection, _grants())
+        return applied
+    finally:
+        await connection.close(timeout=5)
+
+
+async def apply(connection: "asyncpg.Connection[asyncpg.Record]", *statements: str) -> None:
+    """All of it, or nothing."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            async with connection.transaction():
+                await connection.execute(f"set local lock_timeout = '{LONGEST_WAIT}'")
+                for statement in statements:
+                    await connection.execute(statement)
+            return
+        except asyncpg.LockNotAvailableError:
+            if not tries_left:
+                raise
+            sys.stderr.write(f"a table is in use; trying again, {tries_left} times at most\n")
+            await asyncio.sleep(1.0)
+
+
+def main() -> None:
+    settings = load_settings(_MigrateSettings)
+    try:
+        applied = asyncio.run(migrate(settings.database_url))
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        sys.exit(f"migration failed: {describe(error)}")
+    sys.stderr.write("".join(f"applied {name}\n" for name in applied) or "the schema is current\n")

@@ -1,0 +1,22 @@
+"""Looks now and then at how much there is to do, for gauges. What it calls must cost the same whatever there is."""
+
+from collections.abc import Awaitable, Callable
+
+from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.runtime.logs import get_log
+from shared.runtime.stop import Stop
+from shared.runtime.watchdog import mark_turn
+
+EVERY_SECONDS = 5.0
+# Nobody's decision depends on whether it is ten thousand or ten million.
+COUNT_UP_TO = 10_000
+
+
+async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop: Stop) -> None:
+    while not stop.requested:
+        mark_turn()
+        try:
+            await sample_once()
+        except PASSING_TROUBLE as error:
+            get_log().warning("sampling_waits", error=describe(error))
+        await stop.sleep(EVERY_SECONDS)

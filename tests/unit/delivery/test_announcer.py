@@ -1,0 +1,64 @@
+"""When the announcer looks at its table: when it is woken, again while batches are full, and once after a stop."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from delivery.metrics import Metrics
+from delivery.results.announcer import Announcer, pause_after
+from shared.runtime.stop import Stop
+
+NOBODY: Any = None
+
+
+@dataclass(slots=True)
+class ScriptedAnnouncer(Announcer):
+    """Each look at the table ends as the script says, and then as one at an empty table."""
+
+    script: list[tuple[bool, bool]] = field(default_factory=list)
+    looks: int = 0
+
+    async def announce_once(self) -> tuple[bool, bool]:
+        await asyncio.sleep(0)
+        self.looks += 1
+        return self.script.pop(0) if self.script else (False, False)
+
+
+def an_announcer(*script: tuple[bool, bool]) -> ScriptedAnnouncer:
+    return ScriptedAnnouncer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0, script=list(script))
+
+
+async def turn_the_loop() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_full_batches_follow_one_another_and_a_wake_up_leads_to_a_look() -> None:
+    announcer, stop = an_announcer((True, False), (True, False), (False, False)), Stop()
+    running = asyncio.create_task(announcer.run(stop))
+    await turn_the_loop()
+    assert announcer.looks == 3
+    announcer.wake()
+    await turn_the_loop()
+    assert announcer.looks == 4
+    stop.request()
+    await asyncio.wait_for(running, 5)
+    assert announcer.looks == 5, "once more, for deliveries that ended last"
+
+
+async def test_a_broker_that_gives_no_verdict_is_not_asked_again_at_once() -> None:
+    announcer, stop = an_announcer((True, True)), Stop()
+    running = asyncio.create_task(announcer.run(stop))
+    announcer.wake()
+    await turn_the_loop()
+    assert announcer.looks == 1
+    stop.request()
+    await asyncio.wait_for(running, 5)
+
+
+def test_the_pause_after_a_refusal_doubles_up_to_five_minutes() -> None:
+    assert [pause_after(refusals).total_seconds() for refusals in (0, 1, 2, 8)] == [1, 2, 4, 256]
+    assert pause_after(9) == pause_after(10_000) == timedelta(minutes=5)

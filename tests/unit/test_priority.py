@@ -1,0 +1,50 @@
+"""Patient lanes stand aside for prompt ones, and are never stopped by them."""
+
+import asyncio
+import time
+
+import pytest
+
+from producer.priority import LONGEST_WAIT, SHORT_TURN, Precedence
+from tests.support.eventually import PATIENCE
+
+
+async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("producer.priority.LONGEST_WAIT", 3600.0)
+    precedence, went_on = Precedence(), asyncio.Event()
+
+    async def be_patient() -> None:
+        await precedence.stand_aside()
+        went_on.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        with precedence.taken():
+            with precedence.taken():
+                tasks.create_task(be_patient())
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not went_on.is_set()
+        async with asyncio.timeout(PATIENCE):
+            await went_on.wait()
+
+
+async def test_one_who_stands_aside_goes_on_in_any_case_after_a_while() -> None:
+    precedence = Precedence()
+    with precedence.taken():
+        began = time.monotonic()
+        async with asyncio.timeout(PATIENCE):
+            await precedence.stand_aside()
+        assert time.monotonic() - began >= LONGEST_WAIT / 2
+
+
+def test_turns_are_short_only_while_somebody_else_is_in_a_hurry() -> None:
+    now = 1000.0
+    precedence = Precedence(clock=lambda: now)
+    assert precedence.shortened(1000) == 1000
+    with precedence.taken():
+        assert precedence.shortened(1000) == SHORT_TURN
+    now += 0.5
+    assert precedence.shortened(1000) == SHORT_TURN
+    assert precedence.shortened(10) == 10
+    now += 10
+    assert precedence.shortened(1000) == 1000

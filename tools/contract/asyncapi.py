@@ -1,0 +1,163 @@
+"""The AsyncAPI document: which message goes where, and what is in it. As Duebell sees it: it receives commands, and
+sends events and replies.
+"""
+
+from typing import Any
+
+from shared.contract.messages import DUE_TYPE
+from shared.contract.names import (
+    CANCEL_KEY,
+    PAUSE_KEY,
+    REQUEST_KEY,
+    RESUME_KEY,
+    TRIGGER_KEY,
+    Names,
+    delivery_routing_key,
+    due_routing_key,
+)
+from shared.version import VERSION
+from tools.contract.examples import EXAMPLES
+from tools.contract.schemas import COMMANDS, MODELS, all_schemas
+
+NAMES = Names()
+REPLY = "ScheduleReply"
+KEYS = {
+    "ScheduleRequest": REQUEST_KEY,
+    "ScheduleCancel": CANCEL_KEY,
+    "SchedulePause": PAUSE_KEY,
+    "ScheduleResume": RESUME_KEY,
+    "ScheduleTrigger": TRIGGER_KEY,
+}
+_TOPIC = {"topic": {"description": "the job's topic; its dots make further words of the routing key"}}
+# name of the channel: address, message, parameters
+_EVENTS: dict[str, tuple[str, str]] = {
+    "due": (due_routing_key("{topic}", has_webhook=False), "ScheduleDue"),
+    "dueWithWebhook": (due_routing_key("{topic}", has_webhook=True), "ScheduleDue"),
+    "deliveryCompleted": (delivery_routing_key("{topic}", completed=True), "DeliveryCompleted"),
+    "deliveryFailed": (delivery_routing_key("{topic}", completed=False), "DeliveryFailed"),
+}
+
+
+def asyncapi() -> dict[str, Any]:
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Duebell",
+            "version": VERSION,
+            "description": (
+                "A scheduler that applications use by publishing AMQP messages: ring me at this moment, or by this "
+                "rule. Every exchange name may stand behind a prefix (AMQP_PREFIX). Commands with unknown fields are "
+                "refused; readers of events ignore fields that they do not know."
+            ),
+        },
+        "defaultContentType": "application/json",
+        "channels": _channels(),
+        "operations": _operations(),
+        "components": {
+            "messages": {model.__name__: _message(model.__name__, model.__doc__ or "") for model in MODELS},
+            "schemas": all_schemas(),
+        },
+    }
+
+
+def _channels() -> dict[str, Any]:
+    commands = {_channel_of(name): _channel(key, name, NAMES.commands) for name, key in KEYS.items()}
+    events = {
+        channel: {**_channel(address, message, NAMES.events), "parameters": _TOPIC}
+        for channel, (address, message) in _EVENTS.items()
+    }
+    replies = {
+        "replies": {
+            "address": None,
+            "description": "the queue that the command named in reply_to",
+            "messages": _named(REPLY),
+        }
+    }
+    return {**commands, **replies, **events}
+
+
+def _channel(address: str, message: str, exchange: str) -> dict[str, Any]:
+    binding = {"is": "routingKey", "exchange": {"name": exchange, "type": "topic", "durable": True, "vhost": "/"}}
+    return {
+        "address": address,
+        "messages": _named(message),
+        "bindings": {"amqp": {**binding, "bindingVersion": "0.3.0"}},
+    }
+
+
+def _operations() -> dict[str, Any]:
+    receive = {
+        f"receive{name}": {
+            "action": "receive",
+            "summary": (model.__doc__ or "").splitlines()[0],
+            "channel": _ref("channels", _channel_of(name)),
+            "messages": [_ref("channels", _channel_of(name), "messages", name)],
+            "bindings": {"amqp": {"deliveryMode": 2, "mandatory": True, "bindingVersion": "0.3.0"}},
+            "reply": {
+                "address": {"location": "$message.header#/reply_to", "description": "AMQP's reply_to, if it is set"},
+                "channel": _ref("channels", "replies"),
+                "messages": [_ref("channels", "replies", "messages", REPLY)],
+            },
+        }
+        for model in COMMANDS
+        for name in (model.__name__,)
+    }
+    send = {
+        f"send{channel[0].upper()}{channel[1:]}": {
+            "action": "send",
+            "channel": _ref("channels", channel),
+            "messages": [_ref("channels", channel, "messages", message)],
+            "bindings": {"amqp": {"deliveryMode": 2, "mandatory": True, "bindingVersion": "0.3.0"}},
+        }
+        for channel, (_, message) in _EVENTS.items()
+    }
+    return {**receive, **send}
+
+
+def _message(name: str, doc: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": name,
+        "summary": doc.splitlines()[0],
+        "contentType": "application/json",
+        "headers": _headers(name),
+        "correlationId": {"location": "$message.header#/correlation_id"},
+        "payload": _ref("components", "schemas", name),
+        "examples": [{"name": example, "payload": payload} for example, payload in EXAMPLES[name].items()],
+    }
+
+
+def _headers(name: str) -> dict[str, Any]:
+    """AMQP's own properties and headers, together, as AsyncAPI has it."""
+    trace = {"traceparent": _text("W3C trace context; goes from the request to every event that comes of it")}
+    correlation = {"correlation_id": _text("of the command, and so of its reply")}
+    kind = {"type": {"const": name, "description": "AMQP's type; missing: the routing key decides"}}
+    if name in KEYS:
+        properties = {
+            **kind,
+            **correlation,
+            "reply_to": _text("queue for the ScheduleReply; missing: no reply"),
+            **trace,
+        }
+    elif name == REPLY:
+        properties = {**kind, **correlation}
+    else:
+        copies = {"message_id": _text("the idempotency key: the same in every copy")} if name == DUE_TYPE else {}
+        properties = {**kind, **copies, "idempotency-key": _text("the same as in the body"), **trace}
+    return {"type": "object", "properties": properties}
+
+
+def _text(description: str) -> dict[str, str]:
+    return {"type": "string", "description": description}
+
+
+def _named(message: str) -> dict[str, Any]:
+    return {message: _ref("components", "messages", message)}
+
+
+def _channel_of(message: str) -> str:
+    return message[0].lower() + message[1:]
+
+
+def _ref(*path: str) -> dict[str, str]:
+    return {"$ref": "#/" + "/".join(path)}

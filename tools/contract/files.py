@@ -1,0 +1,33 @@
+"""The contract as files: what docs/asyncapi.yaml and docs/schemas/ have to say, given the models. A test compares."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tools.contract.asyncapi import asyncapi
+from tools.contract.schemas import MODELS, schema_of
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOTICE = "# Written by `make contract` from shared/contract/messages.py. Do not edit.\n"
+
+
+def contract_files() -> dict[Path, str]:
+    schemas = {
+        DOCS / "schemas" / f"{model.__name__}.json": json.dumps(schema_of(model), indent=2, ensure_ascii=False) + "\n"
+        for model in MODELS
+    }
+    return {DOCS / "asyncapi.yaml": NOTICE + _as_yaml(asyncapi()), **schemas}
+
+
+def _as_yaml(document: dict[str, Any]) -> str:
+    yaml = YAML()
+    yaml.width = 120
+    # The same object twice is written twice: readers should not have to follow anchors.
+    yaml.representer.ignore_aliases = lambda _: True
+    text = io.StringIO()
+    # Through JSON, so that nothing but plain values is left.
+    yaml.dump(json.loads(json.dumps(document)), text)
+    return text.getvalue()
