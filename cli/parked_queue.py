@@ -20,7 +20,7 @@ from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.amqp.parking import sent_on
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 
 # A look takes this many at most, which bounds its memory.
 MOST = 10_000

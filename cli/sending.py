@@ -12,7 +12,7 @@ from cli.failures import Failure, NoAnswer
 from cli.ground import Ground
 from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 
 PUBLISH_TIMEOUT = 10.0
 

@@ -30,9 +30,9 @@ from shared.contract.names import Names
 from shared.contract.trace_context import read_traceparent, trace_headers
 from shared.postgres.errors import together_or_one_by_one
 from shared.postgres.pool import Connection, Pool
-from shared.runtime.cooperative import LoopYielder
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
+from shared.runtime.loops import LoopYielder
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 

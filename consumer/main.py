@@ -12,10 +12,9 @@ from shared.contract.names import Names
 from shared.postgres.pool import open_pool, wait_for_schema
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs
+from shared.runtime.loops import Stop, Watchdog, first_of, for_life
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
-from shared.runtime.stop import Stop, first_of, for_life
-from shared.runtime.watchdog import Watchdog
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:

@@ -26,8 +26,8 @@ from shared.amqp.message import PublishResult
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
 from shared.postgres.pool import Connection, Pool
-from shared.runtime.cooperative import LoopYielder
 from shared.runtime.fault_points import Point, reached
+from shared.runtime.loops import LoopYielder
 from shared.runtime.wakeup import Wakeup
 
 ACQUIRE_TIMEOUT = 10.0

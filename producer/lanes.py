@@ -13,9 +13,8 @@ from shared.postgres.errors import PASSING_TROUBLE, describe
 from shared.postgres.wake_producers import POLL_SECONDS
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop, first_of
+from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside
 from shared.runtime.wakeup import Wakeup
-from shared.runtime.watchdog import mark_turn, waiting_outside
 
 # Sleeping ends by whole milliseconds, and may end early.
 SLEEP_ENDS_EARLY_BY = 0.002

@@ -26,12 +26,11 @@ from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_s
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs, get_log
+from shared.runtime.loops import Stop, Watchdog, first_of, for_life
 from shared.runtime.periodic import sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
-from shared.runtime.stop import Stop, first_of, for_life
 from shared.runtime.wakeup import Wakeup
-from shared.runtime.watchdog import Watchdog
 
 COUNT_OVERDUE_UP_TO = 10_000
 

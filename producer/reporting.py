@@ -15,8 +15,8 @@ from shared.contract.instants import format_instant
 from shared.contract.trace_context import trace_headers
 from shared.postgres.pool import Pool
 from shared.recurrence import Occurrence
-from shared.runtime.cooperative import LoopYielder
 from shared.runtime.logs import Log, get_log
+from shared.runtime.loops import LoopYielder
 from shared.runtime.periodic import COUNT_UP_TO
 
 LATE = timedelta(seconds=60)

@@ -11,9 +11,8 @@ from shared.postgres.errors import PASSING_TROUBLE
 from shared.postgres.pool import CONNECT_TIMEOUT
 from shared.postgres.wake_producers import CHANNEL
 from shared.runtime.backoff import Backoff
-from shared.runtime.stop import Stop, first_of
+from shared.runtime.loops import Stop, first_of, mark_turn
 from shared.runtime.wakeup import Wakeup
-from shared.runtime.watchdog import mark_turn
 
 # A connection that died without a word is found out by asking.
 PROBE_SECONDS = 15.0

@@ -22,9 +22,8 @@ from shared.postgres.errors import PASSING_TROUBLE, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop, first_of
+from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside, watched_apart
 from shared.runtime.wakeup import Wakeup
-from shared.runtime.watchdog import mark_turn, waiting_outside, watched_apart
 
 # The loop looks at the table this often, even if nothing wakes it.
 POLL_SECONDS = 0.5

@@ -25,9 +25,8 @@ from shared.postgres.pool import Connection, Pool
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop, first_of
+from shared.runtime.loops import Stop, first_of, mark_turn
 from shared.runtime.wakeup import Wakeup
-from shared.runtime.watchdog import mark_turn
 
 ACQUIRE_TIMEOUT = 10.0
 BATCH = 500

@@ -21,7 +21,7 @@ from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.lateness import Stage
 from shared.runtime.logs import Log, get_log
-from shared.runtime.watchdog import waiting_outside
+from shared.runtime.loops import waiting_outside
 
 ACQUIRE_TIMEOUT = 10.0
 BATCH = 500

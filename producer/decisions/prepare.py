@@ -10,8 +10,8 @@ from shared.amqp.message import OutgoingMessage
 from shared.contract.names import Names
 from shared.contract.trace_context import trace_headers
 from shared.recurrence import BadRule
-from shared.runtime.cooperative import MAX_HOLD_SECONDS, LoopYielder
 from shared.runtime.logs import get_log
+from shared.runtime.loops import MAX_HOLD_SECONDS, LoopYielder
 
 # One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
 MAX_MESSAGES = 1000

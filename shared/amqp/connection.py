@@ -19,8 +19,7 @@ from shared.amqp.wire import WireChannel, WireConnection
 from shared.contract.names import Names
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
-from shared.runtime.stop import end
-from shared.runtime.watchdog import mark_turn, waiting_outside
+from shared.runtime.loops import end, mark_turn, waiting_outside
 
 CONNECT_TIMEOUT = 10.0
 CHANNEL_TIMEOUT = 10.0

@@ -14,8 +14,7 @@ from shared.amqp.parking import ParkingFailed
 from shared.postgres.errors import PASSING_TROUBLE, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop, first_of
-from shared.runtime.watchdog import mark_turn
+from shared.runtime.loops import Stop, first_of, mark_turn
 
 # While one batch is being stored, the next one comes in.
 BATCHES_AHEAD = 2

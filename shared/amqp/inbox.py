@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from shared.amqp.connection import CHANNEL_TIMEOUT, lost_connections_as_errors
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
-from shared.runtime.stop import Stop, first_of
-from shared.runtime.watchdog import waiting_outside
+from shared.runtime.loops import Stop, first_of, waiting_outside
 
 # A batch closes at this size too, however few messages it has: it becomes one statement.
 MAX_BATCH_BYTES = 16 * 1024 * 1024

@@ -6,7 +6,7 @@ from typing import TypeVar
 import asyncpg
 
 from shared.runtime.logs import get_log
-from shared.runtime.watchdog import mark_turn
+from shared.runtime.loops import mark_turn
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -9,8 +9,7 @@ from prometheus_client import Counter
 from shared.postgres.errors import PASSING_TROUBLE, describe
 from shared.postgres.pool import Connection, Pool
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop
-from shared.runtime.watchdog import mark_turn
+from shared.runtime.loops import Stop, mark_turn
 
 EVERY_SECONDS = 60.0
 BATCH = 1000

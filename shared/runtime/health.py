@@ -12,8 +12,8 @@ from prometheus_client import Gauge, exposition
 
 from shared.amqp.connection import Broker
 from shared.postgres.pool import Pool, schema_is_current
+from shared.runtime.loops import Watchdog
 from shared.runtime.service import CannotStart
-from shared.runtime.watchdog import Watchdog
 
 CHECK_TIMEOUT = 3.0
 

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from shared.postgres.errors import PASSING_TROUBLE, describe
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop
-from shared.runtime.watchdog import mark_turn
+from shared.runtime.loops import Stop, mark_turn
 
 EVERY_SECONDS = 5.0
 # Nobody's decision depends on whether it is ten thousand or ten million.

@@ -15,7 +15,7 @@ import uvloop
 
 from shared.amqp.wire import find_untested_version
 from shared.runtime.logs import get_log
-from shared.runtime.stop import Stop, first_of, for_life
+from shared.runtime.loops import Stop, first_of, for_life
 
 # How long what is left of a dying process may take to clear up after itself.
 LAST_SECONDS = 10.0
@@ -80,7 +80,7 @@ def _reasons(error: BaseException) -> list[BaseException]:
 
 
 def _describe(reason: BaseException) -> str:
-    loop = getattr(reason, "__notes__", ["the service"])[0]  # see shared.runtime.watchdog
+    loop = getattr(reason, "__notes__", ["the service"])[0]  # see shared.runtime.loops
     return " ".join(f"{loop}: {type(reason).__name__}: {reason}".split())
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds

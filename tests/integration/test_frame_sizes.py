@@ -12,7 +12,7 @@ from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from stack.rabbitmq import RabbitMQ
 from tests.support.eventually import PATIENCE
 from tests.support.stores import Site, Stores

@@ -9,7 +9,7 @@ from shared.amqp.connection import CLOSE_TIMEOUT, Broker
 from shared.amqp.inbox import MAX_HELD_BYTES, Inbox
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from tests.support.eventually import eventually
 from tests.support.stores import Site
 

@@ -391,7 +391,7 @@ _SHARED = (
     Mutant(
         name="loop-ends-unnoticed",
         harm="A service whose loop ended by mistake goes on without doing its work, and looks well.",
-        file="shared/runtime/service.py",
+        file="shared/runtime/loops.py",
         before='    if not stop.requested:\n        raise EndedByItself(f"{name} ended',
         after='    if stop.failure is not None:\n        raise EndedByItself(f"{name} ended',
         tests=("tests/unit/test_lifecycle.py::test_a_loop_that_returns_before_the_stop_is_a_failure",),

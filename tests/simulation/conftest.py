@@ -13,7 +13,7 @@ from tests.support.stores import Stores
 
 @pytest.fixture
 def town(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    monkeypatch.setattr("shared.runtime.cooperative.MAX_HOLD_SECONDS", float("inf"))
+    monkeypatch.setattr("shared.runtime.loops.MAX_HOLD_SECONDS", float("inf"))
     monkeypatch.setattr("shared.runtime.backoff.Backoff.next_pause", lambda _: 0.0)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
     try:

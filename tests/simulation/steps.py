@@ -38,7 +38,7 @@ from shared.amqp.message import IncomingMessage
 from shared.amqp.publisher import Publisher
 from shared.postgres.errors import PASSING_TROUBLE
 from shared.postgres.pool import Pool
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from tests.simulation.broker import SimBroker, SimInbox, SimPublisher
 from tests.simulation.ledger import Ledger
 from tests.simulation.worker import Fate, SteppedPool, Worker

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-import shared.runtime.watchdog
+import shared.runtime.loops
 
 
 class Sabotaged(Exception):
@@ -35,7 +35,7 @@ def sabotage(step: str, how: str) -> None:
 
 
 if __name__ == "__main__":
-    shared.runtime.watchdog.MAX_TURN_SECONDS = float(os.environ["TURN_SECONDS"])
+    shared.runtime.loops.MAX_TURN_SECONDS = float(os.environ["TURN_SECONDS"])
     if "STEP" in os.environ:
         sabotage(os.environ["STEP"], os.environ["HOW"])
     sys.exit(importlib.import_module(f"{os.environ['SERVICE']}.main").main())

@@ -20,7 +20,7 @@ from delivery.main import deliver
 from delivery.settings import DeliverySettings
 from producer.main import produce
 from producer.settings import ProducerSettings
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from tests.support.eventually import PATIENCE
 from tests.support.stores import Site
 

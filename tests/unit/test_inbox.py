@@ -7,7 +7,7 @@ from typing import cast
 from shared.amqp.inbox import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 
 HALF = bytes(MAX_HELD_BYTES // 2)
 MORE_THAN_ALL = bytes(MAX_HELD_BYTES + 1)

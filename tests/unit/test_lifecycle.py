@@ -9,9 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from shared.runtime.loops import EndedByItself, Stop, Watchdog, end, first_of, for_life
 from shared.runtime.service import run_service
-from shared.runtime.stop import EndedByItself, Stop, end, first_of, for_life
-from shared.runtime.watchdog import Watchdog
 from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT
 
@@ -94,7 +93,7 @@ async def test_a_task_that_misses_its_cancellation_is_cancelled_again() -> None:
 
 DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO = """
 import asyncio, contextlib, sys
-from shared.runtime import service, stop as stopping
+from shared.runtime import loops, service
 from shared.runtime.logs import configure_logs
 
 service.LAST_SECONDS = 0.5
@@ -111,7 +110,7 @@ async def dies():
 async def work(stop):
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(deaf())
-        tasks.create_task(stopping.for_life(dies(), stop, "lane"))
+        tasks.create_task(loops.for_life(dies(), stop, "lane"))
 
 configure_logs("test", "info")
 sys.exit(service.run_service(work, 1.0))

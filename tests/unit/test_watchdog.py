@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from shared.runtime.watchdog import MAX_TURN_SECONDS, Watchdog, mark_turn, waiting_outside, watched_apart
+from shared.runtime.loops import MAX_TURN_SECONDS, Watchdog, mark_turn, waiting_outside, watched_apart
 
 TOO_LONG = MAX_TURN_SECONDS + 1
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from delivery.metrics import Metrics
 from delivery.results.announcer import Announcer, pause_after
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 
 NOBODY: Any = None
 

@@ -13,7 +13,7 @@ import pytest
 from delivery.dispatch.claimer import Claim, Claimer
 from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
-from shared.runtime.stop import Stop
+from shared.runtime.loops import Stop
 from tests.support.builders import a_delivery
 from tests.support.dispatching import a_dispatcher, a_queue
 from tests.support.eventually import eventually
