@@ -23,7 +23,7 @@ from stack.ports import free_port
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.canaries import CANARIES, PAYLOAD, SIGNING, SIGNING_OLD, bad_requests, private
-from tests.support.due import a_due, publish_due
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
 from tests.support.receiver import a_receiver, answering

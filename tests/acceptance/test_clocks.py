@@ -11,7 +11,7 @@ from shared.contract.instants import parse_date_time
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
-from tests.support.deliveries import ends
+from tests.support.delivery_rows import wait_for_delivery
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import service_process
 from tests.support.stores import Site
@@ -44,7 +44,7 @@ async def test_services_an_hour_off_ring_neither_early_nor_late(
             assert parse_date_time(event.content["fired_at"]) >= due_at, "by Postgres' clock"
             assert due_at <= heard_at
             assert time.monotonic() - started < 1800, "nowhere near an hour late"
-            await ends(database, "job-1", "COMPLETED", within=30)
+            await wait_for_delivery(database, "job-1", "COMPLETED", within=30)
             assert len(receiver.calls) == 2, "the retry was not an hour away either"
             for service in (consumer, producer, delivery):
                 believes = parse_date_time(service.lines()[0]["timestamp"])

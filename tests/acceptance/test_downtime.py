@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.application import Application
 from tests.support.eventually import eventually
-from tests.support.jobs import insert_due, wait_until_none_pending
+from tests.support.job_rows import insert_due, wait_until_none_pending
 from tests.support.services import service_process
 from tests.support.stores import Site
 

@@ -17,9 +17,9 @@ from stack.postgres import Postgres
 from tests.support.application import Application
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
-from tests.support.jobs import insert_due
+from tests.support.job_rows import insert_due
+from tests.support.postgres_standby import standby_of
 from tests.support.services import service_process
-from tests.support.standby import standby_of
 from tests.support.stores import Site
 
 

@@ -12,10 +12,10 @@ import pytest
 from aiormq.exceptions import PublishError
 
 from tests.support.application import Application, an_application
+from tests.support.blocked_writes import a_write_is_blocked, block_writes
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.gate import held_back, somebody_waits
-from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
+from tests.support.job_rows import insert_due, read_job, wait_for_status, wait_until_none_pending
 from tests.support.services import service_process
 from tests.support.stores import Site, Stores
 
@@ -24,10 +24,10 @@ async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_lose
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     await insert_due(database, 20)
-    async with held_back(site, "before update") as gatekeeper:
+    async with block_writes(site, "before update") as lock_holder:
         with service_process("producer", site, tmp_path) as producer:
             await app.hears(20)
-            await eventually(lambda: somebody_waits(gatekeeper))
+            await eventually(lambda: a_write_is_blocked(lock_holder))
             producer.kill()
     assert await database.fetchval("select count(*) from jobs where status = 'pending'") == 20, "nothing was settled"
     with service_process("producer", site, tmp_path):
@@ -43,11 +43,11 @@ async def test_a_producer_killed_between_publish_and_commit_rings_twice_and_lose
 async def test_a_consumer_killed_before_its_commit_loses_no_command(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
-    async with held_back(site, "before insert") as gatekeeper:
+    async with block_writes(site, "before insert") as lock_holder:
         with service_process("consumer", site, tmp_path) as consumer:
             for number in range(50):
                 await app.send(a_request(id=f"job-{number}"))
-            await eventually(lambda: somebody_waits(gatekeeper))
+            await eventually(lambda: a_write_is_blocked(lock_holder))
             consumer.kill()
     assert await database.fetchval("select count(*) from jobs") == 0
     with service_process("consumer", site, tmp_path):

@@ -22,7 +22,7 @@ from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due
+from tests.support.job_rows import insert_due
 from tests.support.metrics import Metrics
 from tests.support.monitoring import RULES, expressions
 from tests.support.promql import selectors

@@ -24,11 +24,11 @@ from stack.roles import APPLICATION, DEFINITIONS, ROLES, as_variables, new_passw
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due, wait_for_status
+from tests.support.job_rows import insert_due, wait_for_status
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
 
-EVERYBODY = ["consumer", "producer", "delivery"]
+SERVICES = ["consumer", "producer", "delivery"]
 NOBODY_MAY = [
     "create table mine ()",
     "alter table jobs add column mine text",
@@ -80,7 +80,7 @@ MAY_NOT = {
 }
 
 
-@pytest.mark.parametrize("service", EVERYBODY)
+@pytest.mark.parametrize("service", SERVICES)
 async def test_a_database_role_may_do_nothing_but_its_work(site: Site, service: str) -> None:
     _skip_without_roles(site)
     connection = await asyncpg.connect(site.environment_of(service)["DATABASE_URL"], timeout=PATIENCE)
@@ -311,6 +311,6 @@ def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) ->
 
 
 def test_every_service_has_a_role() -> None:
-    for service in EVERYBODY:
+    for service in SERVICES:
         assert role_of(service) in (ROLES / "postgres.sql").read_text()
         assert role_of(service) in DEFINITIONS.read_text()

@@ -13,9 +13,9 @@ from shared.runtime.loops import Stop
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
-from tests.support.deliveries import all_end
+from tests.support.delivery_rows import wait_for_deliveries
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import wait_until_none_pending
+from tests.support.job_rows import wait_until_none_pending
 from tests.support.receiver import a_receiver
 from tests.support.services import ServiceProcess, service_process
 from tests.support.stores import Site
@@ -81,7 +81,8 @@ async def test_stopped_again_and_again_under_load_nothing_is_lost_and_nothing_co
                 statuses = await asyncio.gather(*stopping)
             await app.hears(len(asked), within=60)
             await wait_until_none_pending(database, within=60)
-            await all_end(database, len([job for job in asked if int(job.removeprefix("job-")) % 2]), within=60)
+            odd = [job for job in asked if int(job.removeprefix("job-")) % 2]
+            await wait_for_deliveries(database, len(odd), within=60)
             assert await app.count(site.names.parked) == 0
     assert statuses == [[0] * STOPS] * len(SERVICES)
     assert len(asked) > 100, "there was a load"

@@ -15,7 +15,7 @@ from stack.ports import free_port
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request
-from tests.support.due import a_due, publish_due
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.metrics import Metrics
 from tests.support.receiver import a_receiver
@@ -38,12 +38,12 @@ LOOPS = [
 KEEPER = ("consumer", "shared.amqp.connection:Broker._keep_connected", "the service")
 
 
-def sabotaged(
+def service_with_error(
     service: str, where: Site | dict[str, str], directory: Path, **settings: str
 ) -> AbstractContextManager[ServiceProcess]:
     environment = where.environment_of(service) if isinstance(where, Site) else where
     ours = {"SERVICE": service, "TURN_SECONDS": "3", "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "1"}
-    return service_process("tests.support.sabotaged", {**environment, **ours}, directory, **settings)
+    return service_process("tests.support.service_with_error", {**environment, **ours}, directory, **settings)
 
 
 async def give_it_work(app: Application, url: str) -> None:
@@ -68,13 +68,13 @@ async def test_a_loop_that_dies_takes_its_process_down_with_a_clear_last_word(
     service, step, name = loop
     async with a_receiver() as receiver:
         await give_it_work(app, receiver.url)
-        with sabotaged(service, site, tmp_path, STEP=step, HOW="raises") as process:
+        with service_with_error(service, site, tmp_path, STEP=step, HOW="raises") as process:
             assert await asyncio.to_thread(process.process.wait, PATIENCE) == 1
     last = process.lines()[-1]
     assert (last["event"], last["level"]) == ("died", "error")
     # Of several that take the same step, whichever came first.
     kind = name.partition(" ")[0]
-    assert re.search(rf"\b{kind}\b[a-z_ ]*: Sabotaged: somebody has put a spanner in the works", last["error"])
+    assert re.search(rf"\b{kind}\b[a-z_ ]*: InjectedError: raised on purpose", last["error"])
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: str(loop[1]).rpartition(":")[2])
@@ -84,7 +84,7 @@ async def test_a_loop_that_hangs_turns_healthz_red(
     (service, step, name), port = loop, free_port()
     async with a_receiver() as receiver:
         await give_it_work(app, receiver.url)
-        with sabotaged(service, site, tmp_path, STEP=step, HOW="hangs", METRICS_PORT=str(port)):
+        with service_with_error(service, site, tmp_path, STEP=step, HOW="hangs", METRICS_PORT=str(port)):
 
             async def red() -> bool:
                 status, says = await healthz(port)

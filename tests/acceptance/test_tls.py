@@ -18,7 +18,7 @@ from stack.ports import free_port
 from stack.roles import OPERATOR, role_of
 from tests.support.application import an_application
 from tests.support.builders import a_request, in_seconds
-from tests.support.deliveries import ends
+from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
 from tests.support.receiver import a_receiver
@@ -87,7 +87,7 @@ async def test_the_whole_journey_goes_over_tls(secure: TlsStores, tmp_path: Path
             webhook = {"url": receiver.url}
             assert (await app.request(a_request(at=in_seconds(0), webhook=webhook)))["outcome"] == "accepted"
             [event] = await app.hears(1)
-            await ends(database, "job-1", "COMPLETED")
+            await wait_for_delivery(database, "job-1", "COMPLETED")
             assert receiver.calls[0].key == event.content["idempotency_key"]
         sessions = await database.fetch(
             "select usename, ssl, client_dn from pg_stat_ssl join pg_stat_activity using (pid) where usename ~ '_'"

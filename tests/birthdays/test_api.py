@@ -12,7 +12,7 @@ from tests.birthdays.users import Clock, a_user
 from tests.support.eventually import eventually
 from tests.support.services import ROOT, service_process
 
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN_USER = "00000000-0000-4000-8000-000000000000"
 TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("firstName", {"firstName": ""}),
@@ -60,10 +60,10 @@ async def test_what_is_wrong_is_refused_with_the_field_named_and_nothing_is_stor
 async def test_who_is_not_there_is_not_found(home: Home) -> None:
     async with birthdays(home, ["api"]) as client:
         for answer in (
-            await client.get(f"/user/{NOBODY}"),
-            await client.put(f"/user/{NOBODY}", json={"lastName": "King"}),
-            await client.delete(f"/user/{NOBODY}"),
-            await client.get(f"/user/{NOBODY}/greetings"),
+            await client.get(f"/user/{UNKNOWN_USER}"),
+            await client.put(f"/user/{UNKNOWN_USER}", json={"lastName": "King"}),
+            await client.delete(f"/user/{UNKNOWN_USER}"),
+            await client.get(f"/user/{UNKNOWN_USER}/greetings"),
         ):
             assert answer.status_code == 404
             assert answer.json()["errors"][0]["field"] == "id"

@@ -6,7 +6,7 @@ from typing import Any
 from tests.birthdays.application import Home, Logins, birthdays, born, duebell, greeted, greetings_of
 from tests.birthdays.jobs import job_of
 from tests.birthdays.users import Clock, Soon, a_user
-from tests.support.deliveries import all_end
+from tests.support.delivery_rows import wait_for_deliveries
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer
 from tests.support.stores import Site
@@ -54,7 +54,7 @@ async def test_a_birthday_is_greeted_once_when_it_comes(site: Site, home: Home, 
         [greeting] = await greeted(client, user)
         assert greeting["message"] == "Hey, Ada Lovelace it's your birthday"
         assert datetime.fromisoformat(greeting["dueAt"]) == soon.at
-        await all_end(database, 1)
+        await wait_for_deliveries(database, 1)
         # Next year needs nothing: the rule continues.
         job = await job_of(database)
         assert job["status"] == "pending"
@@ -79,7 +79,7 @@ async def test_a_receiver_that_is_away_gets_the_greeting_when_it_is_back(site: S
         assert await greetings_of(client, user) == []
         async with birthdays(home, ["receiver"], http_port=port):
             await greeted(client, user)
-            await all_end(database, 1)
+            await wait_for_deliveries(database, 1)
 
 
 async def test_a_receiver_with_another_secret_refuses_and_greets_nobody(site: Site, home: Home, database: Any) -> None:
@@ -87,6 +87,6 @@ async def test_a_receiver_with_another_secret_refuses_and_greets_nobody(site: Si
     an_app = birthdays(home, clock=Clock.before(soon), greeting_time=soon.greeting_time, webhook_secret=other)
     async with an_app as client, duebell(site):
         user = await born(client, soon.a_user())
-        await all_end(database, 1, "FAILED")
+        await wait_for_deliveries(database, 1, "FAILED")
         assert await database.fetchval("select failure_reason from deliveries") == "http_401"
         assert await greetings_of(client, user) == []

@@ -13,9 +13,9 @@ from examples.birthdays.event_types.yearly import first_from
 from tests.birthdays.application import Home, birthdays, born, duebell, greeted, greetings_of, verdicts
 from tests.birthdays.jobs import job_of
 from tests.birthdays.users import Clock, Soon
-from tests.support.deliveries import all_end
+from tests.support.blocked_writes import a_write_is_blocked, block_writes
+from tests.support.delivery_rows import wait_for_deliveries
 from tests.support.eventually import eventually
-from tests.support.gate import held_back, somebody_waits
 from tests.support.stores import Site
 
 
@@ -44,9 +44,9 @@ async def a_race(
         user = await born(client, soon.a_user())
         await job_of(database)
         clock.goes_on()
-        async with held_back(site, "before update") as gatekeeper:
+        async with block_writes(site, "before update") as lock_holder:
             await running.enter_async_context(duebell(site, "producer"))
-            await eventually(lambda: somebody_waits(gatekeeper))
+            await eventually(lambda: a_write_is_blocked(lock_holder))
             answer = await client.put(f"/user/{user}", json=change)
             assert answer.status_code == 200, "it does not wait for the producer"
             assert change.items() <= answer.json()["user"].items()
@@ -70,7 +70,7 @@ async def test_a_greeting_that_is_on_its_way_has_the_old_data_and_the_next_one_t
                     return bool(job["next_run_at"].year == race.soon.at.year + 1)
 
                 await eventually(waits_for_next_year)
-                await all_end(database, 1)
+                await wait_for_deliveries(database, 1)
                 assert greeting["message"] == "Hey, Ada Lovelace it's your birthday"
                 assert [line["revision"] for line in logs if line["event"] == "skipped"] == [2]
 
@@ -93,7 +93,7 @@ async def test_moving_west_while_the_greeting_is_on_its_way_does_not_bring_a_sec
             await verdicts(race.client, skipped=1)
             # The hour passes.
             await database.execute("update jobs set next_run_at = now()")
-            await all_end(database, 2)
+            await wait_for_deliveries(database, 2)
         assert len(await greetings_of(race.client, race.user)) == 1
         shown = (await race.client.get(f"/user/{race.user}")).json()["nextBirthdayEvent"]["localTime"]
         today = race.soon.local.date()

@@ -8,7 +8,7 @@ import structlog
 
 from tests.birthdays.application import Home, birthdays, born, duebell, greeted, greetings_of, verdicts
 from tests.birthdays.users import Clock, Soon, a_user, born_on
-from tests.support.deliveries import all_end
+from tests.support.delivery_rows import wait_for_deliveries
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer
 from tests.support.stores import Site
@@ -40,7 +40,7 @@ async def test_after_a_day_of_downtime_everybody_is_greeted_once_and_late_ones_a
         with structlog.testing.capture_logs() as logs:
             async with duebell(site):
                 await home.has("greetings", len(due))
-                await all_end(database, len(due))
+                await wait_for_deliveries(database, len(due))
         assert len(due) >= len(ZONES)
         for user, moment in due.items():
             [greeting] = await greetings_of(client, user)

@@ -8,7 +8,7 @@ import structlog
 from tests.birthdays.application import Home, birthdays, born, duebell, greeted, verdicts
 from tests.birthdays.jobs import job_of
 from tests.birthdays.users import Clock, Soon, a_user
-from tests.support.deliveries import all_end
+from tests.support.delivery_rows import wait_for_deliveries
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer
 from tests.support.stores import Site
@@ -100,7 +100,7 @@ async def test_a_user_who_is_deleted_is_cancelled_removed_and_never_greeted(
         assert (await client.delete(f"/user/{user}")).status_code == 204
         with structlog.testing.capture_logs() as logs:
             async with duebell(site, "delivery"):
-                await all_end(database, 1)
+                await wait_for_deliveries(database, 1)
         assert [line["reason"] for line in logs if line["event"] in {"greeted", "no_effect"}] == ["nobody"]
         for table in ("users", "events", "greetings"):
             assert await home.count(table) == 0, table

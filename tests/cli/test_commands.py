@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.running import Operator, an_operator
 from tests.support.application import Application
-from tests.support.deliveries import ends
+from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import eventually
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer
@@ -134,7 +134,7 @@ async def test_failed_deliveries_are_listed_shown_and_replayed(
     async with all_services(site), a_receiver(answering(404, 200)) as receiver:
         hook = ("--webhook", receiver.url, "--header", "Authorization: Bearer canary")
         assert (await duebell("schedule", "invoice", "--in", "0s", "--topic", "money", *hook)).status == 0
-        await ends(database, "invoice", "FAILED")
+        await wait_for_delivery(database, "invoice", "FAILED")
         [failed] = (await duebell("deliveries", "list", "--topic", "money")).json
         assert failed["failure_reason"] == "http_404"
 
@@ -150,7 +150,7 @@ async def test_failed_deliveries_are_listed_shown_and_replayed(
         assert (await duebell("deliveries", "replay", str(failed["id"]))).status == 1, "nobody said yes"
         replayed = await duebell("deliveries", "replay", str(failed["id"]), "--yes")
         assert replayed.json["deliveries"][0]["replayed_as"] is not None
-        await ends(database, "invoice", "COMPLETED")
+        await wait_for_delivery(database, "invoice", "COMPLETED")
         assert (await duebell("deliveries", "list", "--state", "completed", "--job", "invoice")).json
         again = await duebell("deliveries", "replay", str(failed["id"]), "--yes")
         assert again.status == 1

@@ -10,7 +10,7 @@ from cli.app import app as command_line
 from tests.cli.running import an_operator, duebell
 from tests.cli.test_commands import all_services, eventually_count
 from tests.support.application import Application
-from tests.support.deliveries import ends
+from tests.support.delivery_rows import wait_for_delivery
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import ROOT
 from tests.support.stores import Site
@@ -27,7 +27,7 @@ async def test_every_example_of_the_page_runs(site: Site, app: Application, data
     async with all_services(site), a_receiver(answering(503)) as receiver, an_operator(site) as operator:
         hook = {"url": receiver.url, "max_retries": 0}
         await app.request({"id": "hooked", "at": "2020-01-01T00:00:00Z", "webhook": hook})
-        await ends(database, "hooked", "FAILED")
+        await wait_for_delivery(database, "hooked", "FAILED")
         failed = await database.fetchval("select id from deliveries")
         await app.ask({"id": "bad"})
         await eventually_count(app, site.names.parked, 1)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from shared.contract.messages import Webhook
 from tests.support.eventually import PATIENCE
-from tests.support.node import installed_project
+from tests.support.npm_project import installed_project
 from tests.support.services import ROOT
 from tools.contract.asyncapi import asyncapi
 from tools.contract.examples import EXAMPLES

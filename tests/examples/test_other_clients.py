@@ -16,7 +16,7 @@ from stack.roles import APPLICATION
 from tests.support.application import Application, an_application
 from tests.support.client_program import a_program
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.node import installed_project
+from tests.support.npm_project import installed_project
 from tests.support.services import ROOT, running_consumer, running_producer
 from tests.support.stores import Site, Stores
 

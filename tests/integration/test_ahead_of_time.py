@@ -13,8 +13,8 @@ from shared.runtime import fault_points
 from shared.runtime.fault_points import Point
 from tests.support.application import Application
 from tests.support.builders import minutely
-from tests.support.firing import a_firer
-from tests.support.jobs import insert_due, read_job
+from tests.support.firer import a_firer
+from tests.support.job_rows import insert_due, read_job
 from tests.support.services import running_producer
 from tests.support.stores import Site
 

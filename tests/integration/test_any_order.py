@@ -12,7 +12,7 @@ import asyncpg
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due, read_job, wait_for_status
+from tests.support.job_rows import insert_due, read_job, wait_for_status
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
 

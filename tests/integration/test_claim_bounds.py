@@ -13,8 +13,8 @@ from producer.decisions.prepare import MAX_BYTES, MAX_MESSAGES
 from producer.firing import Fired
 from tests.support.application import Application
 from tests.support.builders import minutely
-from tests.support.firing import a_firer
-from tests.support.jobs import insert_due
+from tests.support.firer import a_firer
+from tests.support.job_rows import insert_due
 from tests.support.stores import Site
 
 LONG_AGO = "2020-01-01T00:00:00Z"

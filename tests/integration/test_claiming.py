@@ -25,10 +25,10 @@ from producer.store.triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
 from tests.support.application import Application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import (
+from tests.support.job_rows import (
+    a_session_waits_for_a_lock,
     insert_due,
     read_job,
-    somebody_is_blocked,
     wait_for_status,
     wait_until_none_pending,
 )
@@ -200,7 +200,7 @@ async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_lat
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
-            await eventually(lambda: somebody_is_blocked(watcher))
+            await eventually(lambda: a_session_waits_for_a_lock(watcher))
             await claim.finish("done")
             reply = await app.reply(asked)
             assert reply["outcome"] == "rejected"
@@ -224,7 +224,7 @@ async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
     try:
         async with running_consumer(site):
             asked = await _send(app, command)
-            await eventually(lambda: somebody_is_blocked(watcher))
+            await eventually(lambda: a_session_waits_for_a_lock(watcher))
             await claim.finish("pending")
             assert (await app.reply(asked))["outcome"] == outcome
             row = await wait_for_status(

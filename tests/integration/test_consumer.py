@@ -15,7 +15,7 @@ from shared.postgres import wake_producers
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import read_job, wait_for_status
+from tests.support.job_rows import read_job, wait_for_status
 from tests.support.services import running_consumer
 from tests.support.stores import Site, remove_topology
 

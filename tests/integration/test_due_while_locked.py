@@ -9,7 +9,7 @@ import pytest
 from shared.postgres import wake_producers
 from tests.support.application import Application
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due, somebody_is_blocked
+from tests.support.job_rows import a_session_waits_for_a_lock, insert_due
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
 
@@ -41,7 +41,7 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
                 await database.execute("select from jobs where id = 'b-000001' for update")
                 for job_id in ("a-000001", "b-000001"):
                     await app.send({"id": job_id, **CHANGE_NOTHING[key]}, key=key)
-                await eventually(lambda: somebody_is_blocked(watcher))
+                await eventually(lambda: a_session_waits_for_a_lock(watcher))
                 assert not await _is_late(watcher, "a-000001"), "it was locked too late: this shows nothing"
                 await eventually(lambda: _is_late(watcher, "a-000001"))
                 assert [event.content["id"] for event in app.heard] == ["first-000001"]

@@ -18,10 +18,10 @@ from shared.postgres.pool import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds, minutely
-from tests.support.deliveries import insert_rows
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import insert_rows
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import PATIENCE
-from tests.support.jobs import insert_due
+from tests.support.job_rows import insert_due
 from tests.support.metrics import Metrics
 from tests.support.receiver import Gate, a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer

@@ -14,7 +14,7 @@ from tests.hostile.wire import properties, with_flags
 from tests.support.application import Application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE
-from tests.support.jobs import read_job
+from tests.support.job_rows import read_job
 from tests.support.raw_publishing import a_raw_publisher, short
 from tests.support.services import running_consumer
 from tests.support.stores import Site, Stores

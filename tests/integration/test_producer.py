@@ -14,7 +14,7 @@ from shared.contract.instants import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
 from tests.support.eventually import eventually
-from tests.support.jobs import insert_due, read_job, wait_for_status, wait_until_none_pending
+from tests.support.job_rows import insert_due, read_job, wait_for_status, wait_until_none_pending
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, Stores
 

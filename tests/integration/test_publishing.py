@@ -10,7 +10,7 @@ from shared.amqp.connection import Broker
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
 from tests.support.application import Application
-from tests.support.lost_answers import a_proxied_broker
+from tests.support.proxied_broker import a_proxied_broker
 from tests.support.stores import Site, Stores
 
 TIMEOUT = 60.0

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 
 from shared.amqp.topology import DELIVERY_LIMIT
 from tests.support.application import Application, an_application
+from tests.support.blocked_writes import a_write_is_blocked, block_writes
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.gate import held_back, somebody_waits
-from tests.support.jobs import wait_for_status
+from tests.support.job_rows import wait_for_status
 from tests.support.services import running_consumer, service_process
 from tests.support.stores import Site, Stores, put_topology
 
@@ -79,8 +79,8 @@ async def test_connections_closed_in_the_middle_of_a_batch_cost_nothing(
         for number in range(50):
             await app.send(a_request(id=f"job-{number}"))
     with service_process("consumer", site, tmp_path) as consumer:
-        async with held_back(site, "before insert") as gatekeeper:
-            await eventually(lambda: somebody_waits(gatekeeper))
+        async with block_writes(site, "before insert") as lock_holder:
+            await eventually(lambda: a_write_is_blocked(lock_holder))
             await asyncio.to_thread(stores.rabbitmq.ctl, "close_all_connections", "a test")
 
         async def back() -> bool:

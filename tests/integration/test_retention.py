@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from producer.store.jobs import delete_finished
-from tests.support.jobs import insert_due
+from tests.support.job_rows import insert_due
 
 
 async def test_a_job_that_is_open_is_kept_however_old_it_is(database: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from shared.contract.job_status import JOB_MOVES, JobStatus
 from shared.postgres.migrate import apply, current_version, migrate, newest_version
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due
+from tests.support.job_rows import insert_due
 from tests.support.stores import Site, Stores
 
 MOVE = {

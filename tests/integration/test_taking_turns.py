@@ -12,7 +12,7 @@ from producer.decisions.prepare import MAX_MESSAGES
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due, wait_until_none_pending
+from tests.support.job_rows import insert_due, wait_until_none_pending
 from tests.support.services import running_producer
 from tests.support.stores import Site
 

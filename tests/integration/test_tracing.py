@@ -5,7 +5,7 @@ from typing import Any
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import eventually
-from tests.support.jobs import read_job
+from tests.support.job_rows import read_job
 from tests.support.receiver import a_receiver
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site

@@ -16,11 +16,11 @@ from shared.contract.instants import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, a_rule_request
 from tests.support.eventually import PATIENCE, eventually
-from tests.support.jobs import insert_due, read_job, somebody_is_blocked, wait_for_status
+from tests.support.job_rows import a_session_waits_for_a_lock, insert_due, read_job, wait_for_status
 from tests.support.receiver import a_receiver
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
-from tests.support.triggers import insert_triggers_of_all_jobs, wait_until_fired
+from tests.support.trigger_rows import insert_triggers_of_all_jobs, wait_until_fired
 
 OF_THE_RULE = ("status", "next_run_at", "sequence", "revision", "rule_index", "last_due_at")
 
@@ -206,7 +206,7 @@ async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
             async with publishing.transaction():
                 assert await claim_due(publishing, TRIGGERS, 10) is not None
                 asked = await app.send({"id": "job-000001"}, key="schedule.cancel", reply=True)
-                await eventually(lambda: somebody_is_blocked(database))
+                await eventually(lambda: a_session_waits_for_a_lock(database))
                 assert asked not in app.replies
             assert (await app.reply(asked))["outcome"] == "cancelled"
         async with publishing.transaction():

@@ -12,8 +12,8 @@ from pamqp.common import FieldTable
 
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application, an_application
-from tests.support.deliveries import all_end, attempts_of, delivery_of, ends
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import attempts_of, delivery_of, wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, Gate, a_receiver, answering
 from tests.support.services import ServiceProcess
@@ -51,7 +51,7 @@ async def test_killed_between_the_answer_and_its_record(
         assert len(receiver.calls) == 1, "the receiver has it, and nobody here knows"
 
         with delivery_process(site, tmp_path):
-            row = await ends(database, "tea", "COMPLETED")
+            row = await wait_for_delivery(database, "tea", "COMPLETED")
         assert row["retry_count"] == 0
         assert len(await attempts_of(database, "tea")) == 1
         assert (len(receiver.calls), len(receiver.effects)) == (2, 1)
@@ -65,7 +65,7 @@ async def test_killed_in_the_middle_of_a_call(site: Site, app: Application, data
             service.kill()
         receiver.behaviour = answering(200)
         with delivery_process(site, tmp_path):
-            await ends(database, "tea", "COMPLETED")
+            await wait_for_delivery(database, "tea", "COMPLETED")
         assert (len(receiver.calls), len(receiver.effects)) == (2, 1)
 
 
@@ -82,7 +82,7 @@ async def test_killed_between_the_commit_of_the_intake_and_its_acknowledgement(
             await parking.bind(site.names.parking)
             due = a_due("tea", receiver.url)
             await publish_due(app, due, b"{not an event")
-            await ends(database, "tea", "COMPLETED")
+            await wait_for_delivery(database, "tea", "COMPLETED")
             await eventually(lambda: _said(service, "batch_waits"))
             service.kill()
 
@@ -113,7 +113,7 @@ async def test_killed_again_and_again_under_load(site: Site, database: Any, tmp_
                 await receiver.called(before + chance.randint(10, 40))
                 service.kill()
         with delivery_process(site, tmp_path):
-            await all_end(database, 250)
+            await wait_for_deliveries(database, 250)
 
             async def all_heard() -> bool:
                 keys = {event.content["idempotency_key"] for event in app.heard}
@@ -137,7 +137,7 @@ async def test_a_worker_that_slept_through_its_lease_drops_its_result(
             sleeper.freeze()
             receiver.behaviour = answering(200)
             with delivery_process(site, tmp_path):
-                row = await ends(database, "tea", "COMPLETED")
+                row = await wait_for_delivery(database, "tea", "COMPLETED")
             gate.opened.set()
             sleeper.thaw()
             [line] = await eventually(lambda: _said(sleeper, "lease_lost"))

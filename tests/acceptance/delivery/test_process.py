@@ -16,8 +16,8 @@ from delivery.store.replay import REPLAY
 from stack.ports import free_port
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application, an_application
-from tests.support.deliveries import all_end, ends
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import is_ready
 from tests.support.proxies import a_proxy
@@ -56,8 +56,8 @@ async def test_it_counts_what_it_does_and_keeps_its_secrets(site: Site, database
             bad = a_due("bad", f"{failing.url}?token=url-canary", **json.loads(json.dumps(private)))
             refused = a_due("refused", "http://10.0.0.1/?token=url-canary", **json.loads(json.dumps(private)))
             await publish_due(app, good, good, bad, refused, b"payload-canary")
-            await ends(database, "good", "COMPLETED")
-            await all_end(database, 2, "FAILED")
+            await wait_for_delivery(database, "good", "COMPLETED")
+            await wait_for_deliveries(database, 2, "FAILED")
 
             async def counted() -> dict[str, float]:
                 metrics = await metrics_of(port)
@@ -102,7 +102,7 @@ async def test_an_orderly_stop_loses_and_repeats_nothing(
             assert await asyncio.to_thread(service.terminate) == 0
             assert service.said("stopped")
         with delivery_process(site, tmp_path):
-            await all_end(database, 200)
+            await wait_for_deliveries(database, 200)
         assert len(receiver.calls) == len(receiver.effects) == 200
 
 
@@ -120,13 +120,13 @@ async def test_all_calls_go_through_the_proxy_whose_password_is_in_no_log(
                 a_due("no-tls", f"https://{there}/hook", webhook=once),
                 a_due("inside", receiver.url),
             )
-            await ends(database, "good", "COMPLETED")
-            assert (await ends(database, "no-tls", "FAILED"))["failure_reason"] == "tls"
-            assert (await ends(database, "inside", "FAILED"))["failure_reason"] == "forbidden_address"
+            await wait_for_delivery(database, "good", "COMPLETED")
+            assert (await wait_for_delivery(database, "no-tls", "FAILED"))["failure_reason"] == "tls"
+            assert (await wait_for_delivery(database, "inside", "FAILED"))["failure_reason"] == "forbidden_address"
         wrong = {**settings, "WEBHOOK_PROXY": address.replace("duebell:", "another:")}
         with delivery_process(site, tmp_path, **wrong) as refused:
             await publish_due(app, a_due("refused", f"http://{there}/hook", webhook=once))
-            assert (await ends(database, "refused", "FAILED"))["failure_reason"] == "connect"
+            assert (await wait_for_delivery(database, "refused", "FAILED"))["failure_reason"] == "connect"
         assert len(receiver.calls) == 1
         assert {head.split(" ")[0] for head in proxy.asked} == {"POST", "CONNECT"}
     for output in (service.log.read_text(), refused.log.read_text()):
@@ -189,11 +189,11 @@ async def test_the_example_receiver_keeps_the_first_of_each_key(
         with delivery_process(site, tmp_path, WEBHOOK_SECRETS=json.dumps({"billing": SECRET})):
             signed, unsigned = a_due("signed", url, webhook={"secret": "billing"}), a_due("unsigned", url)
             await publish_due(app, signed, unsigned)
-            await ends(database, "signed", "COMPLETED")
-            assert (await ends(database, "unsigned", "FAILED"))["failure_reason"] == "http_401"
+            await wait_for_delivery(database, "signed", "COMPLETED")
+            assert (await wait_for_delivery(database, "unsigned", "FAILED"))["failure_reason"] == "http_401"
             # The same call once more, as after a crash that lost the record of the first.
             await database.execute(REPLAY.replace("'FAILED'", "'COMPLETED'"), [1, 2])
-            await all_end(database, 2)
+            await wait_for_deliveries(database, 2)
     lines = [line for line in receiver.log.read_text().splitlines() if "event-" in line]
     assert [line.split("  ")[1].strip() for line in lines if signed["idempotency_key"] in line] == ["first", "again x2"]
     assert any("REFUSED" in line and unsigned["idempotency_key"] in line for line in lines)

@@ -10,8 +10,8 @@ from typing import Any
 
 from delivery.store.replay import Wanted, select_failed
 from tests.support.application import Application
-from tests.support.deliveries import all_end, ends
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import PATIENCE
 from tests.support.receiver import Call, a_receiver, answering
 from tests.support.services import ROOT, running_delivery
@@ -71,8 +71,8 @@ async def test_failed_deliveries_are_tried_again_under_the_same_key(
     async with a_receiver(as_told) as receiver, running_delivery(site):
         dues = {job_id: a_due(job_id, receiver.url) for job_id in ("tea", "pot", "cup", "good")}
         await publish_due(app, *dues.values(), a_due("inside", "http://10.0.0.1/"))
-        await all_end(database, 4, "FAILED")
-        await all_end(database, 1, "COMPLETED")
+        await wait_for_deliveries(database, 4, "FAILED")
+        await wait_for_deliveries(database, 1, "COMPLETED")
 
         tea = await database.fetchrow("select * from deliveries where job_id = 'tea'")
         dry_run = run_replay(site, "--dry-run", "--reason", "http_4*", "--from", "2020-01-01T00:00:00Z")
@@ -103,11 +103,11 @@ async def test_failed_deliveries_are_tried_again_under_the_same_key(
         assert "1 replayed" in run_on_a_terminal(site, "y\n", "--job", "tea")
         replayed = run_replay(site, "--yes", "--reason", "http_404")
         assert ids(replayed) == {"pot", "cup"}
-        await all_end(database, 4, "COMPLETED")
+        await wait_for_deliveries(database, 4, "COMPLETED")
         assert run_replay(site, "--yes", "--reason", "http_404").returncode == 1, "each is replayed once"
 
         for job_id in ("tea", "pot", "cup"):
-            row = await ends(database, job_id, "COMPLETED")
+            row = await wait_for_delivery(database, job_id, "COMPLETED")
             assert row["idempotency_key"] == dues[job_id]["idempotency_key"]
             assert await database.fetchval("select status from deliveries where id = $1", row["replay_of"]) == "FAILED"
             assert receiver.keys[row["idempotency_key"]] == 2

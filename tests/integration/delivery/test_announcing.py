@@ -16,9 +16,9 @@ from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
 from shared.postgres.pool import open_pool
 from tests.support.application import Application
-from tests.support.deliveries import insert_rows
+from tests.support.delivery_rows import insert_rows
 from tests.support.eventually import eventually
-from tests.support.lost_answers import a_proxied_broker
+from tests.support.proxied_broker import a_proxied_broker
 from tests.support.stores import Site
 
 COUNT = "select count(*) from delivery_announcements"

@@ -16,10 +16,10 @@ from delivery.results.update import given_back, update_after_call
 from delivery.store.claims import CLAIM_OLDEST, CLAIM_ROUND, PLANNER, claim_oldest, claim_round, seconds_until_next
 from delivery.store.results import record
 from delivery.store.retention import delete_finished
-from tests.support.deliveries import insert_rows
+from tests.support.delivery_rows import insert_rows
 from tests.support.stores import Site
 
-NOBODY: dict[str, int] = {}
+NO_CALLS_PER_HOST: dict[str, int] = {}
 MARGIN = 30.0
 
 
@@ -183,7 +183,7 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
     [mine] = await claim(database)
     async with database.transaction():
         later = mine.claimed_at + timedelta(minutes=5)
-        [[theirs], _] = await claim_oldest(database, Room(1, 1, NOBODY), MARGIN, 10, now=later)
+        [[theirs], _] = await claim_oldest(database, Room(1, 1, NO_CALLS_PER_HOST), MARGIN, 10, now=later)
     ended = update_after_call(mine, Answered(200), Delivered(), mine.claimed_at, timedelta(0))
     assert await record(database, [ended, given_back(mine)]) == set()
     row = await database.fetchrow("select status, version from deliveries")

@@ -13,9 +13,9 @@ from delivery.dispatch.claimer import LOOK_AT_ROWS
 from shared.postgres.errors import PASSING_TROUBLE
 from tests.support.application import Application, an_application
 from tests.support.builders import a_delivery
-from tests.support.deliveries import all_end, attempts_of, delivery_of, ends, insert_rows
-from tests.support.dispatching import a_claimer, a_queue
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_parts import a_claimer, a_queue
+from tests.support.delivery_rows import attempts_of, delivery_of, insert_rows, wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, Gate, Receiver, a_receiver, answering
 from tests.support.services import running_delivery
@@ -70,7 +70,7 @@ async def test_a_host_gets_no_more_than_its_share_of_slots(site: Site, app: Appl
 
     async with a_receiver(take_a_moment) as receiver, running_delivery(site, max_in_flight_per_host=4):
         await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(60)))
-        await all_end(database, 60)
+        await wait_for_deliveries(database, 60)
     assert receiver.most_at_once == 4
 
 
@@ -81,7 +81,7 @@ async def test_a_long_queue_of_one_host_flows_without_waiting_for_a_poll(
     monkeypatch.setattr("delivery.dispatch.dispatcher.POLL_SECONDS", 3600.0)
     async with a_receiver() as receiver, running_delivery(site, max_in_flight_per_host=4):
         await publish_due(app, *(a_due(f"job-{number}", receiver.url) for number in range(300)))
-        await all_end(database, 300)
+        await wait_for_deliveries(database, 300)
 
 
 async def test_all_hosts_together_get_no_more_than_all_slots(site: Site, app: Application, database: Any) -> None:
@@ -98,7 +98,7 @@ async def test_all_hosts_together_get_no_more_than_all_slots(site: Site, app: Ap
         claimed = await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'")
         assert claimed == 5, "no row is claimed before there is a slot for it"
         gate.opened.set()
-        await all_end(database, 30)
+        await wait_for_deliveries(database, 30)
 
 
 async def test_two_thousand_over_ten_hosts_of_which_one_hangs(site: Site, app: Application, database: Any) -> None:
@@ -113,7 +113,7 @@ async def test_two_thousand_over_ten_hosts_of_which_one_hangs(site: Site, app: A
             for part in range(0, len(events), 50):
                 group.create_task(publish_due(app, *events[part : part + 50]))
         async with running_delivery(site, shutdown_grace_seconds=3.5, **settings):
-            await all_end(database, 1800, within=60)
+            await wait_for_deliveries(database, 1800, within=60)
             assert await database.fetchval("select count(*) from delivery_attempts") == 1800, "one of its calls ended"
         assert hanging.most_at_once <= 6
         assert len(hanging.calls) <= 6
@@ -141,7 +141,7 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_found_again(
             await failing.called(5)  # three that opened it, and two probes
 
             await publish_due(app, a_due("good", healthy.url))
-            await ends(database, "good", "COMPLETED")
+            await wait_for_delivery(database, "good", "COMPLETED")
             untouched = await database.fetchval("select count(*) from deliveries where status = 'PENDING'")
             assert untouched >= 30, "waiting spends no attempts"
             assert await database.fetchval("select count(*) from delivery_attempts") <= 12
@@ -204,7 +204,7 @@ async def test_what_does_not_finish_in_time_is_given_back(site: Site, app: Appli
         assert (row["status"], row["retry_count"]) == ("PROCESSING", 0)
         receiver.behaviour = answering(200)
         async with running_delivery(site):
-            await ends(database, "tea", "COMPLETED", within=10)
+            await wait_for_delivery(database, "tea", "COMPLETED", within=10)
         assert list(receiver.keys.values()) == [2]
 
 
@@ -222,7 +222,7 @@ async def test_two_replicas_share_the_work_and_nothing_is_done_twice(
 
             await eventually(both_are_full)
             gate.opened.set()
-            await all_end(database, 200)
+            await wait_for_deliveries(database, 200)
     retried = await database.fetch(
         "select number, error, status_code from delivery_attempts where status_code is distinct from 200"
     )
@@ -242,5 +242,5 @@ async def test_a_database_that_drops_every_connection_delays_and_loses_nothing(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'duebell-delivery'"
         )
         gate.opened.set()
-        await all_end(database, 10)
+        await wait_for_deliveries(database, 10)
     assert set(receiver.keys.values()) == {1}

@@ -13,8 +13,8 @@ from delivery.dispatch.claimer import LOOK_AT_ROWS
 from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, LeasedDelivery
 from delivery.results.update import DeliveryUpdate
 from tests.support.builders import a_delivery
-from tests.support.deliveries import ends, insert_rows
-from tests.support.dispatching import a_claimer, a_dispatcher, a_queue, call_all
+from tests.support.delivery_parts import a_claimer, a_dispatcher, a_queue, call_all
+from tests.support.delivery_rows import insert_rows, wait_for_delivery
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
@@ -79,7 +79,7 @@ async def test_a_quick_host_that_begins_to_hang_harms_only_itself(site: Site, da
             while time.monotonic() < end:
                 number += 1
                 await insert(database, f"good-{number}-", good.url, 1)
-                await ends(database, f"good-{number}-1", "COMPLETED")
+                await wait_for_delivery(database, f"good-{number}-1", "COMPLETED")
             changes = await database.fetchval(
                 "select sum(version - 1) from deliveries where retry_count = 0 and finished_at is null"
             )

@@ -14,7 +14,7 @@ from tests.hostile.events import TYPE, load
 from tests.hostile.reading import key_of, properties_of
 from tests.hostile.wire import well_behaved
 from tests.support.application import Application, an_application
-from tests.support.due import a_due
+from tests.support.due_events import a_due
 from tests.support.eventually import eventually
 from tests.support.raw_publishing import a_raw_publisher, short
 from tests.support.receiver import a_receiver

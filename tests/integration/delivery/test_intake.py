@@ -14,9 +14,9 @@ from delivery.events import NewDelivery, read_due
 from shared.amqp.message import IncomingMessage
 from shared.postgres.pool import Pool
 from tests.support.application import Application
-from tests.support.deliveries import all_end, delivery_of, ends
-from tests.support.dispatching import a_claimer, a_handler, a_queue
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_parts import a_claimer, a_handler, a_queue
+from tests.support.delivery_rows import delivery_of, wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
@@ -35,7 +35,7 @@ async def test_a_stored_delivery_is_called_without_waiting_for_a_poll(
     async with a_receiver() as receiver, running_delivery(site):
         for number in range(5):
             await publish_due(app, a_due(f"tea-{number}", receiver.url))
-            await ends(database, f"tea-{number}", "COMPLETED")
+            await wait_for_delivery(database, f"tea-{number}", "COMPLETED")
 
 
 async def test_a_delivery_is_stored_as_pending_and_due_at_once(site: Site, database: Any) -> None:
@@ -61,9 +61,9 @@ async def test_one_without_room_waits_for_a_claim_the_oldest_first(site: Site, a
         await eventually(called)
         for name in ("second", "third"):
             await publish_due(app, a_due(name, receiver.url))
-            await ends(database, name, "PENDING")
+            await wait_for_delivery(database, name, "PENDING")
         gate.set()
-        await all_end(database, 3)
+        await wait_for_deliveries(database, 3)
     assert [call.content["id"] for call in receiver.calls] == ["first", "second", "third"]
 
 

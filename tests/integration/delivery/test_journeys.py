@@ -11,8 +11,8 @@ from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from tests.support.application import Application, an_application
-from tests.support.deliveries import all_end, attempts_of, delivery_of, ends
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import attempts_of, delivery_of, wait_for_deliveries, wait_for_delivery
+from tests.support.due_events import a_due, publish_due
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer
@@ -62,7 +62,7 @@ async def test_the_whole_way_from_a_request_to_the_webhook(site: Site, app: Appl
         await app.send(body.encode())
         [call] = await receiver.called(1)
         assert call.body.endswith(b'"payload":' + payload.encode() + b"}")
-        await ends(database, "x", "COMPLETED")
+        await wait_for_delivery(database, "x", "COMPLETED")
 
 
 async def test_three_retries_carry_one_key_and_then_it_has_failed(site: Site, database: Any) -> None:
@@ -93,7 +93,7 @@ async def test_a_retry_that_succeeds_completes(site: Site, app: Application, dat
         for job_id, statuses in expected.items():
             async with a_receiver(answering(*statuses)) as receiver:
                 await publish_due(app, a_due(job_id, receiver.url))
-                row = await ends(database, job_id, "COMPLETED")
+                row = await wait_for_delivery(database, job_id, "COMPLETED")
                 assert row["retry_count"] == len(statuses) - 1
                 assert [a["status_code"] for a in await attempts_of(database, job_id)] == statuses
 
@@ -104,7 +104,7 @@ async def test_other_4xx_and_redirects_fail_at_once(site: Site, app: Application
         for status, reason in reasons.items():
             async with a_receiver(answering(status, headers={"Location": "http://127.0.0.1:1/"})) as receiver:
                 await publish_due(app, a_due(f"job-{status}", receiver.url))
-                assert (await ends(database, f"job-{status}", "FAILED"))["failure_reason"] == reason
+                assert (await wait_for_delivery(database, f"job-{status}", "FAILED"))["failure_reason"] == reason
                 assert len(receiver.calls) == 1
 
 
@@ -112,14 +112,14 @@ async def test_an_address_inside_fails_at_once_and_is_never_called(site: Site, a
     async with a_receiver() as receiver, running_delivery(site, webhook_allow_networks=""):
         await publish_due(app, a_due("tea", receiver.url), a_due("pot", "http://169.254.169.254/latest/meta-data"))
         for job_id in ("tea", "pot"):
-            assert (await ends(database, job_id, "FAILED"))["failure_reason"] == "forbidden_address"
+            assert (await wait_for_delivery(database, job_id, "FAILED"))["failure_reason"] == "forbidden_address"
         assert not receiver.calls
 
 
 async def test_a_port_that_is_not_open_fails_at_once(site: Site, app: Application, database: Any) -> None:
     async with a_receiver() as receiver, running_delivery(site, webhook_allow_ports="80,443"):
         await publish_due(app, a_due("tea", receiver.url))
-        assert (await ends(database, "tea", "FAILED"))["failure_reason"] == "forbidden_port"
+        assert (await wait_for_delivery(database, "tea", "FAILED"))["failure_reason"] == "forbidden_port"
         assert not receiver.calls
 
 
@@ -135,7 +135,7 @@ async def test_no_answer_in_time_is_retried(site: Site, app: Application, databa
 
     async with a_receiver(slow_at_first) as receiver, running_delivery(site):
         await publish_due(app, a_due("tea", receiver.url, webhook={"timeout_seconds": 0.3}))
-        await ends(database, "tea", "COMPLETED")
+        await wait_for_delivery(database, "tea", "COMPLETED")
         [first, second] = await attempts_of(database, "tea")
         assert (first["error"], first["status_code"], first["answer"]) == ("timeout", None, None)
         assert 0.3 <= first["duration_seconds"] < 3600
@@ -171,7 +171,7 @@ async def test_signatures_verify_with_the_new_and_the_old_secret(site: Site, app
                 Webhook(secret).verify(call.body.replace(b"1.5", b"2.5"), headers)
             with pytest.raises(WebhookVerificationError):
                 Webhook(secret).verify(call.body, {**headers, "webhook-timestamp": "1614265330"})
-        await ends(database, "tea", "COMPLETED")
+        await wait_for_delivery(database, "tea", "COMPLETED")
 
 
 async def test_a_secret_that_nobody_knows_is_waited_for_and_nobody_is_called(
@@ -198,9 +198,9 @@ async def test_duplicates_in_one_batch_and_across_batches_are_dropped(
         await publish_due(app, due, due, due, a_due("pot", receiver.url))
         with structlog.testing.capture_logs() as logs:
             async with running_delivery(site):
-                await all_end(database, 2)
+                await wait_for_deliveries(database, 2)
                 await publish_due(app, due, a_due("cup", receiver.url))
-                await all_end(database, 3)
+                await wait_for_deliveries(database, 3)
         dropped = [log["idempotency_key"] for log in logs if log["event"] == "duplicate_dropped"]
         assert dropped == [due["idempotency_key"]] * 3
         assert sorted(receiver.keys.values()) == [1, 1, 1]
@@ -217,7 +217,7 @@ async def test_what_cannot_be_understood_is_parked_and_its_neighbours_are_not(si
             assert reasons[0].startswith("body: ")
             assert reasons[1].startswith("sequence: ")
             assert {message.headers["duebell-parked-by"] for message in parked} == {"delivery"}
-            await all_end(database, 2)
+            await wait_for_deliveries(database, 2)
         assert await app.count(site.names.deliveries) == 0
 
 
@@ -236,7 +236,7 @@ async def test_a_row_that_the_database_refuses_is_parked_alone(site: Site, app: 
             [message] = await app.parked(1)
             assert "not this one" in str(message.headers["duebell-reason"])
             assert "secrets" not in str(message.headers)
-            await all_end(database, 2)
+            await wait_for_deliveries(database, 2)
 
 
 async def test_an_application_whose_queue_is_full_hears_later_and_keeps_nobody_waiting(
@@ -247,7 +247,7 @@ async def test_an_application_whose_queue_is_full_hears_later_and_keeps_nobody_w
         await app.binds(f"{site.prefix}full", "delivery.completed.full", **full)
         async with running_delivery(site):
             await publish_due(app, *(a_due(f"full-{n}", receiver.url, topic="full") for n in range(3)))
-            await all_end(database, 3)
+            await wait_for_deliveries(database, 3)
             await publish_due(app, *(a_due(f"other-{n}", receiver.url, topic="others") for n in range(3)))
             await app.hears(3)
             queue = await app.channel.get_queue(f"{site.prefix}full")
@@ -299,7 +299,7 @@ async def test_a_late_delivery_is_logged_with_its_minutes_and_its_reason(
             async with running_delivery(site):
                 due = a_due("tea", receiver.url, due_at=datetime.now(UTC) - timedelta(hours=2))
                 await publish_due(app, due, a_due("pot", receiver.url))
-                await all_end(database, 2)
+                await wait_for_deliveries(database, 2)
     [late] = [log for log in logs if log["event"] == "delivered_late"]
     assert late["idempotency_key"] == due["idempotency_key"]
     assert late["late_minutes"] == 120
@@ -310,7 +310,7 @@ async def test_a_burst_of_events_is_stored_in_few_transactions(site: Site, app: 
     async with a_receiver() as receiver:
         await publish_due(app, *(a_due(f"j{n}", receiver.url) for n in range(300)))
         async with running_delivery(site):
-            await all_end(database, 300)
+            await wait_for_deliveries(database, 300)
     transactions = await database.fetchval("select count(distinct created_at) from deliveries")
     assert transactions <= 20
     assert sorted(set(receiver.keys.values())) == [1]

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.support.application import Application
-from tests.support.deliveries import all_end
-from tests.support.due import a_due, publish_due
+from tests.support.delivery_rows import wait_for_deliveries
+from tests.support.due_events import a_due, publish_due
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_delivery
 from tests.support.stores import Site
@@ -29,7 +29,7 @@ async def test_a_host_that_comes_back_gets_no_more_at_a_time_than_it_ever_did(
         while_down = len(receiver.calls)
 
         receiver.behaviour, receiver.most_at_once = answering(200), 0
-        await all_end(database, WAITING, within=60)
+        await wait_for_deliveries(database, WAITING, within=60)
         assert receiver.most_at_once <= SLOTS
         assert len(receiver.calls) - while_down <= WAITING + SLOTS, "one call each, and those that were under way"
         assert len(receiver.effects) == WAITING

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from delivery.status import DELIVERY_BEGINNINGS, DELIVERY_MOVES, DeliveryStatus
-from tests.support.deliveries import insert_rows
+from tests.support.delivery_rows import insert_rows
 
 MOVE = """
 update deliveries

@@ -11,7 +11,7 @@ from delivery.metrics import Metrics
 from delivery.results.announcer import Announcer, pause_after
 from shared.runtime.loops import Stop
 
-NOBODY: Any = None
+UNUSED: Any = None
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class ScriptedAnnouncer(Announcer):
 
 
 def an_announcer(*script: tuple[bool, bool]) -> ScriptedAnnouncer:
-    return ScriptedAnnouncer(NOBODY, NOBODY, NOBODY, Metrics(CollectorRegistry()), 1.0, script=list(script))
+    return ScriptedAnnouncer(UNUSED, UNUSED, UNUSED, Metrics(CollectorRegistry()), 1.0, script=list(script))
 
 
 async def turn_the_loop() -> None:

@@ -15,7 +15,7 @@ from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
 from shared.runtime.loops import Stop
 from tests.support.builders import a_delivery
-from tests.support.dispatching import a_dispatcher, a_queue
+from tests.support.delivery_parts import a_dispatcher, a_queue
 from tests.support.eventually import eventually
 
 

@@ -14,7 +14,7 @@ from shared.contract.names import Names
 from tests.hostile.events import load
 from tests.hostile.reading import received as received_as
 from tests.support.builders import a_due_job
-from tests.support.due import a_due
+from tests.support.due_events import a_due
 
 
 def received(body: bytes, type: str | None = "ScheduleDue", unreadable: str | None = None) -> IncomingMessage:  # noqa: A002

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from tests.support.services import ROOT
 
-KEPT = ROOT / ".stack" / "node"
+INSTALLED_PROJECTS = ROOT / ".stack" / "node"
 INSTALL_TIMEOUT = 300
 
 
 def installed_project(source: Path) -> Path:
-    """A copy of the project as it is now, beside what its lock file names."""
+    """Copy the project and install what its lock file names. Returns the directory of the copy."""
     digest = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()[:16]
-    directory = KEPT / f"{source.name}-{digest}"
+    directory = INSTALLED_PROJECTS / f"{source.name}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
-    with (KEPT / "installing").open("w") as lock:
+    with (INSTALLED_PROJECTS / "installing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for file in source.iterdir():
             # What is there already may be in use by another run.

@@ -1,5 +1,5 @@
-"""`python -m tests.support.sabotaged`: a service as it is, but for one step that raises or never returns. SERVICE says
-which service, STEP names the step (`module:Class.method`), HOW is `raises` or `hangs`; a turn may take TURN_SECONDS.
+"""`python -m tests.support.service_with_error`: a service of which one step raises or never returns. SERVICE names the
+service, STEP the step (`module:Class.method`), HOW is `raises` or `hangs`, TURN_SECONDS is the watchdog's limit.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ from typing import Any
 import shared.runtime.loops
 
 
-class Sabotaged(Exception):
-    """Nothing that a loop knows how to live with."""
+class InjectedError(Exception):
+    """An error that no loop of a service expects."""
 
 
 async def raises(*_: object, **__: object) -> None:
-    raise Sabotaged("somebody has put a spanner in the works")
+    raise InjectedError("raised on purpose")
 
 
 async def hangs(*_: object, **__: object) -> None:
     await asyncio.Event().wait()
 
 
-def sabotage(step: str, how: str) -> None:
+def replace_step(step: str, how: str) -> None:
     module, _, path = step.partition(":")
     owner: Any = importlib.import_module(module)
     *outer, name = path.split(".")
@@ -37,5 +37,5 @@ def sabotage(step: str, how: str) -> None:
 if __name__ == "__main__":
     shared.runtime.loops.MAX_TURN_SECONDS = float(os.environ["TURN_SECONDS"])
     if "STEP" in os.environ:
-        sabotage(os.environ["STEP"], os.environ["HOW"])
+        replace_step(os.environ["STEP"], os.environ["HOW"])
     sys.exit(importlib.import_module(f"{os.environ['SERVICE']}.main").main())

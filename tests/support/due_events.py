@@ -1,4 +1,4 @@
-"""ScheduleDue events as the producer writes them, for tests that begin at the delivery service's door."""
+"""ScheduleDue events as the producer publishes them, for tests that begin with the queue of the delivery service."""
 
 import json
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from tests.support.application import Application
 
 
 def a_due(job_id: str, url: str, **overrides: Any) -> dict[str, Any]:
-    """`payload`, `topic`, `sequence`, `due_at` … as they are; what belongs to the webhook under `webhook`."""
+    """Make an event. `overrides` replaces its fields; `webhook` is merged into the webhook's fields."""
     due_at = overrides.pop("due_at", datetime.now(UTC))
     topic = overrides.pop("topic", "hooks")
     webhook = {"url": url, **overrides.pop("webhook", {})}

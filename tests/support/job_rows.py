@@ -1,4 +1,4 @@
-"""Rows of `jobs`, written and read directly: for tests that are about the producer or the schema alone."""
+"""Rows of `jobs`, written and read directly: for tests of the producer or of the schema alone."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,7 +21,7 @@ async def insert_due(
     late: timedelta = timedelta(0),
     rule: str | None = None,
 ) -> None:
-    """So many one-shots that are due since `late`."""
+    """Insert `count` one-shot jobs that became due `late` ago."""
     await database.execute(INSERT, prefix, topic, late, count, rule)
 
 
@@ -48,8 +48,8 @@ async def wait_until_none_pending(database: Any, within: float = 30.0) -> None:
     await eventually(look, within)
 
 
-async def somebody_is_blocked(database: Any) -> bool:
-    """Waits for a lock, in this database."""
+async def a_session_waits_for_a_lock(database: Any) -> bool:
+    """Tell whether any session of this database waits for a lock."""
     return bool(
         await database.fetchval(
             "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

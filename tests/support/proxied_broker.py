@@ -1,5 +1,5 @@
-"""A broker that gets everything, and whose answers are lost on the way when a test says so. The server itself goes on:
-other tests may be using it.
+"""A connection to RabbitMQ through a proxy that can drop the broker's answers. The server itself is not touched: other
+tests may be using it.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.support.stores import Site
 
 @dataclass(frozen=True, slots=True)
 class ProxiedBroker:
-    """`broker` is a service's own connection, through a proxy."""
+    """`broker` is a connection as services use it, made through `proxy`."""
 
     broker: Broker
     proxy: Proxy
@@ -23,13 +23,13 @@ class ProxiedBroker:
         self.proxy.behave(Manner.ONE_WAY)
 
     def pass_answers_on(self) -> None:
-        """On a new connection: the answers that were lost stay lost, and the old connection is cut."""
+        """Cut the connection that lost answers. A new connection gets its answers."""
         self.proxy.behave(Manner.FAITHFUL)
 
 
 @asynccontextmanager
 async def a_proxied_broker(site: Site) -> AsyncIterator[ProxiedBroker]:
-    """At first it passes everything on, in both directions."""
+    """Connect through a proxy. Until `lose_answers()` it passes everything on, in both directions."""
     address = urlsplit(site.amqp_url)
     async with Proxy(address.hostname or "", address.port or 5672).running() as proxy:
         user, _, _ = address.netloc.rpartition("@")

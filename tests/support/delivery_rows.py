@@ -1,4 +1,4 @@
-"""Making deliveries without a broker, and looking at what became of them."""
+"""Rows of `deliveries`, written and read directly: for tests that need no broker."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ async def attempts_of(database: Any, job_id: str) -> list[Any]:
     )
 
 
-async def ends(database: Any, job_id: str, status: str, within: float = 20.0) -> Any:
-    """Waits until the delivery has the status, and returns its row."""
+async def wait_for_delivery(database: Any, job_id: str, status: str, within: float = 20.0) -> Any:
+    """Wait until the newest delivery of the job has the status. Returns its row."""
 
     async def look() -> Any:
         row = await delivery_of(database, job_id)
@@ -43,7 +43,7 @@ async def ends(database: Any, job_id: str, status: str, within: float = 20.0) ->
     return await eventually(look, within)
 
 
-async def all_end(database: Any, number: int, status: str = "COMPLETED", within: float = 30.0) -> None:
+async def wait_for_deliveries(database: Any, number: int, status: str = "COMPLETED", within: float = 30.0) -> None:
     async def look() -> bool:
         count = await database.fetchval("select count(*) from deliveries where status = $1", status)
         assert count == number, f"{count} of {number} are {status}"

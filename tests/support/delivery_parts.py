@@ -1,4 +1,4 @@
-"""Parts of the delivery service by themselves: to claim and to store with, without calls and without records."""
+"""Parts of the delivery service for tests that claim or store rows without webhook calls and without a recorder."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from delivery.store.claims import PLANNER
 from shared.postgres.pool import Pool, open_pool
 from tests.support.stores import Site
 
-NOBODY: Any = None
+UNUSED: Any = None
 LEASE_MARGIN = 30.0
 
 
@@ -30,7 +30,7 @@ async def a_claimer(site: Site, queue: LocalQueue, connections: int = 1) -> Asyn
         yield Claimer(pool, queue, LEASE_MARGIN)
 
 
-def a_dispatcher(claimer: Claimer, attempter: Any = NOBODY, recorder: Any = NOBODY) -> Dispatcher:
+def a_dispatcher(claimer: Claimer, attempter: Any = UNUSED, recorder: Any = UNUSED) -> Dispatcher:
     return Dispatcher(
         claimer=claimer,
         attempter=attempter,
@@ -43,7 +43,7 @@ def a_dispatcher(claimer: Claimer, attempter: Any = NOBODY, recorder: Any = NOBO
 def a_handler(pool: Pool) -> DueHandler:
     return DueHandler(
         pool=pool,
-        publisher=NOBODY,
+        publisher=UNUSED,
         parking="",
         metrics=Metrics(CollectorRegistry()),
         on_stored=lambda _: None,
@@ -52,7 +52,7 @@ def a_handler(pool: Pool) -> DueHandler:
 
 
 def call_all(queue: LocalQueue, seconds: float = 0.005) -> list[str]:
-    """Calls to the hosts of all rows that may be called, which end well at once and are written. Returns the hosts."""
+    """Start a call for every row that may be called, and end it at once with success. Returns the hosts called."""
     hosts = [leased.delivery.host for leased in queue.start_all(0.0)]
     for host in hosts:
         queue.end_call(host)

@@ -15,7 +15,7 @@ async def insert_triggers_of_all_jobs(database: Any, each: int) -> None:
 
 
 async def wait_until_fired(database: Any, number: int) -> list[Any]:
-    """All triggers there are, when so many of them have been fired and none waits."""
+    """Wait until the table has `number` triggers and all of them are fired. Returns their rows."""
 
     async def look() -> list[Any]:
         rows = await database.fetch("select * from triggers order by job_id, sequence")

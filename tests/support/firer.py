@@ -1,4 +1,4 @@
-"""One worker of a producer, in the test's own hands."""
+"""A `Firer` of the producer without its loop: the test calls it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
