@@ -15,7 +15,7 @@ from bench.firing import fire_with
 from bench.ingest import store_with
 from bench.plan import Plan
 from bench.rig import Rig
-from producer.store.jobs import PLANNER
+from producer.store.jobs import PRODUCER_PLANNER_SETTINGS
 from producer.store.lanes import DUE_NOW, OVERDUE, claim_due, look_ahead
 
 CLAIM = 100
@@ -79,7 +79,7 @@ async def _claim_ms(rig: Rig, name: str) -> float:
     taken = []
     async with rig.database() as database:
         await add_due(database, CLAIM, name)
-        for setting, value in PLANNER.items():
+        for setting, value in PRODUCER_PLANNER_SETTINGS.items():
             await database.execute(f"set {setting} = {value}")
         for _ in range(CLAIMS):
             transaction = database.transaction()

@@ -13,7 +13,7 @@ from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet,
 from cli.running import run
 from delivery.store import replay as failed_deliveries
 
-BATCH = 500
+REPLAY_BATCH_ROWS = 500
 
 app = typer.Typer(no_args_is_help=True, help="Webhook calls, and another try for those that failed.")
 
@@ -123,9 +123,9 @@ def replay(
                 )
             if not dry_run:
                 require_consent(f"This calls the webhooks of {len(failed)} failed deliveries again", yes=yes)
-                for first in range(0, len(failed), BATCH):
+                for first in range(0, len(failed), REPLAY_BATCH_ROWS):
                     replayed |= await failed_deliveries.replay(
-                        connection, [one.id for one in failed[first : first + BATCH]]
+                        connection, [one.id for one in failed[first : first + REPLAY_BATCH_ROWS]]
                     )
         if in_json:
             rows = [{**row, "replayed_as": replayed.get(row["id"])} for row in rows]

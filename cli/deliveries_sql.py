@@ -8,26 +8,26 @@ from typing import Any
 from shared.postgres.pool import Connection
 
 # The URL's query may carry a secret: it is not shown in lists.
-_SHOWN = """id, job_id, topic, sequence, status, host, retry_count + 1 as attempt, due_at, next_attempt_at, finished_at,
-       failure_reason, replay_of, idempotency_key"""
+_DELIVERY_COLUMNS = """id, job_id, topic, sequence, status, host, retry_count + 1 as attempt, due_at,
+       next_attempt_at, finished_at, failure_reason, replay_of, idempotency_key"""
 _FILTER = """($1::text is null or job_id = $1)
    and ($2::text is null or topic = $2 or starts_with(topic, $2 || '.'))"""
 
 LIST_OPEN = f"""
-select {_SHOWN} from deliveries
+select {_DELIVERY_COLUMNS} from deliveries
  where finished_at is null and {_FILTER}
    and ($3::timestamptz is null or next_attempt_at >= $3) and ($4::timestamptz is null or next_attempt_at < $4)
  order by next_attempt_at limit $5
 """  # noqa: S608 - put together from constants
 
-LIST_ENDED = f"""
-select {_SHOWN} from deliveries
+LIST_ENDED_DELIVERIES = f"""
+select {_DELIVERY_COLUMNS} from deliveries
  where status in ('COMPLETED', 'FAILED') and status = $6 and {_FILTER}
    and ($3::timestamptz is null or finished_at >= $3) and ($4::timestamptz is null or finished_at < $4)
  order by finished_at desc limit $5
 """  # noqa: S608
 
-OF_JOB = f"select {_SHOWN} from deliveries where job_id = $1 order by id desc limit $2"  # noqa: S608
+OF_JOB = f"select {_DELIVERY_COLUMNS} from deliveries where job_id = $1 order by id desc limit $2"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ async def list_deliveries(connection: Connection, wanted: Wanted) -> list[dict[s
     if wanted.state == "open":
         rows = await connection.fetch(LIST_OPEN, *bounds)
     else:
-        rows = await connection.fetch(LIST_ENDED, *bounds, wanted.state.upper())
+        rows = await connection.fetch(LIST_ENDED_DELIVERIES, *bounds, wanted.state.upper())
     return [dict(row) for row in rows]
 
 

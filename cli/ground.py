@@ -26,7 +26,7 @@ from shared.runtime.settings import AmqpUrl, PostgresUrl
 ENDPOINTS = Path(".stack/endpoints.json")
 CONNECT_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
-BROKER_TROUBLE = (AMQPError, OSError, TimeoutError, asyncio.CancelledError)
+BROKER_ERRORS_OR_CANCELLED = (AMQPError, OSError, TimeoutError, asyncio.CancelledError)
 
 
 class _Environment(BaseSettings):
@@ -96,7 +96,7 @@ class Ground:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 connection = await wire.connect(self.amqp_url, "duebell-cli")
-        except BROKER_TROUBLE as error:
+        except BROKER_ERRORS_OR_CANCELLED as error:
             says = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
             raise Unreachable(f"cannot reach the broker at AMQP_URL: {says}") from None
         try:

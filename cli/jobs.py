@@ -18,7 +18,7 @@ from cli.running import run
 from shared.recurrence import BadRule, Occurrence, RuleSpec
 
 DELIVERIES = 5
-UPCOMING = 5
+UPCOMING_SHOWN = 5
 
 Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=10_000)]
 Topic = Annotated[str | None, typer.Option(help="This topic and those below it.")]
@@ -127,7 +127,7 @@ def _upcoming(job: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"at": job["next_run_at"], "local": None, "note": None}]
     try:
         start = Occurrence(job["next_run_at"], job["rule_index"])
-        return marked_occurrences(RuleSpec(**job["rule"]), UPCOMING, start)
+        return marked_occurrences(RuleSpec(**job["rule"]), UPCOMING_SHOWN, start)
     except BadRule as error:
         raise Failure(f"the job's rule cannot be read: {error}") from None
 

@@ -8,30 +8,32 @@ from typing import Any
 
 from shared.postgres.pool import Connection
 
-_SHOWN = """id, status, topic, next_run_at, retry_at, revision, sequence, last_due_at, finished_at, owner,
+_JOB_COLUMNS = """id, status, topic, next_run_at, retry_at, revision, sequence, last_due_at, finished_at, owner,
        rule->>'rrule' as rrule, rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
        webhook->>'url' is not null as has_webhook"""
-_TOPIC = "($1::text is null or topic = $1 or starts_with(topic, $1 || '.'))"
-_DUE = "($2::timestamptz is null or next_run_at >= $2) and ($3::timestamptz is null or next_run_at < $3)"
+_TOPIC_FILTER = "($1::text is null or topic = $1 or starts_with(topic, $1 || '.'))"
+_DUE_FILTER = "($2::timestamptz is null or next_run_at >= $2) and ($3::timestamptz is null or next_run_at < $3)"
 
 LIST_PENDING = f"""
 select * from (
-    (select {_SHOWN} from jobs
-      where status = 'pending' and retry_at is null and {_TOPIC} and {_DUE} order by next_run_at limit $4)
+    (select {_JOB_COLUMNS} from jobs
+      where status = 'pending' and retry_at is null and {_TOPIC_FILTER} and {_DUE_FILTER} order by next_run_at limit $4)
     union all
-    (select {_SHOWN} from jobs
-      where status = 'pending' and retry_at is not null and {_TOPIC} and {_DUE} order by next_run_at limit $4)
+    (select {_JOB_COLUMNS} from jobs
+      where status = 'pending' and retry_at is not null and {_TOPIC_FILTER} and {_DUE_FILTER}
+      order by next_run_at limit $4)
 ) as pending
  order by next_run_at, id limit $4
 """  # noqa: S608 - put together from constants
 
 LIST_PAUSED = f"""
-select {_SHOWN} from jobs where status = 'paused' and {_TOPIC} and {_DUE} order by next_run_at, id limit $4
+select {_JOB_COLUMNS} from jobs where status = 'paused' and {_TOPIC_FILTER} and {_DUE_FILTER}
+ order by next_run_at, id limit $4
 """  # noqa: S608
 
-LIST_ENDED = f"""
-select {_SHOWN} from jobs
- where status in ('done', 'cancelled') and status = $5 and {_TOPIC}
+LIST_ENDED_JOBS = f"""
+select {_JOB_COLUMNS} from jobs
+ where status in ('done', 'cancelled') and status = $5 and {_TOPIC_FILTER}
    and ($2::timestamptz is null or finished_at >= $2) and ($3::timestamptz is null or finished_at < $3)
  order by finished_at desc limit $4
 """  # noqa: S608
@@ -56,7 +58,7 @@ async def list_jobs(connection: Connection, wanted: Wanted) -> list[dict[str, An
         case "paused":
             rows = await connection.fetch(LIST_PAUSED, *bounds)
         case _:
-            rows = await connection.fetch(LIST_ENDED, *bounds, wanted.state)
+            rows = await connection.fetch(LIST_ENDED_JOBS, *bounds, wanted.state)
     return [dict(row) for row in rows]
 
 

@@ -7,12 +7,12 @@ import typer
 from cli.failures import BadUsage, Failure
 from cli.ground import Ground
 from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
-from cli.parked_queue import MOST, Parked, Parking, choose, parking
+from cli.parked_queue import MAX_PARKED_MESSAGES, Parked, Parking, choose, parking
 from cli.running import run
 from shared.amqp.message import PublishResult
 
 PUBLISH_TIMEOUT = 10.0
-AT_ONCE = 500
+PARKED_BATCH_MESSAGES = 500
 
 app = typer.Typer(no_args_is_help=True, help="Commands and events that could not be understood.")
 
@@ -22,7 +22,7 @@ All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(help="At most so many, the oldest first.", min=1, max=MOST)] = 50,
+    limit: Annotated[int, typer.Option(help="At most so many, the oldest first.", min=1, max=MAX_PARKED_MESSAGES)] = 50,
     as_json: AsJson = None,
 ) -> None:
     """List what is parked, with the reason.
@@ -54,8 +54,8 @@ def show(
     """
 
     async def work() -> None:
-        async with parking(Ground.find(), MOST) as place:
-            details = choose(await place.look(MOST), [id])[0].details()
+        async with parking(Ground.find(), MAX_PARKED_MESSAGES) as place:
+            details = choose(await place.look(MAX_PARKED_MESSAGES), [id])[0].details()
         if wants_json(as_json):
             show_json(details)
         else:
@@ -90,8 +90,8 @@ async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing:
     if bool(ids) == every:
         raise BadUsage("say which: ids, or --all")
     ground = Ground.find()
-    async with parking(ground, MOST) as place:
-        found = await place.look(MOST)
+    async with parking(ground, MAX_PARKED_MESSAGES) as place:
+        found = await place.look(MAX_PARKED_MESSAGES)
         chosen = found if every else choose(found, ids or [])
         if not chosen:
             say("nothing is parked")
@@ -101,8 +101,8 @@ async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing:
         more = f" (and {len(chosen) - 10} more)" if len(chosen) > 10 else ""
         require_consent(f"This {doing} {len(chosen)} parked messages{more}", yes=yes)
         finished = 0
-        for first in range(0, len(chosen), AT_ONCE):
-            finished += await _finish(place, chosen[first : first + AT_ONCE], ground, send=send)
+        for first in range(0, len(chosen), PARKED_BATCH_MESSAGES):
+            finished += await _finish(place, chosen[first : first + PARKED_BATCH_MESSAGES], ground, send=send)
     say(f"{finished} {done}")
     if finished < len(chosen):
         raise Failure(f"{len(chosen) - finished} stay parked: the broker did not take them")

@@ -14,7 +14,7 @@ import orjson
 
 from cli.failures import BadUsage, Unreachable
 from cli.ground import CONNECT_TIMEOUT, Ground
-from shared.amqp.connection import BROKER_TROUBLE, Broker
+from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.amqp.parking import sent_on
@@ -23,7 +23,7 @@ from shared.contract.names import Names
 from shared.runtime.loops import Stop
 
 # A look takes this many at most, which bounds its memory.
-MOST = 10_000
+MAX_PARKED_MESSAGES = 10_000
 QUIET_SECONDS = 0.5
 OUR_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-delivery-count")
 
@@ -128,7 +128,7 @@ async def parking(ground: Ground, limit: int) -> AsyncIterator[Parking]:
                 Publisher(outbound) as publisher,
             ):
                 yield Parking(inbox, publisher)
-        except BROKER_TROUBLE as error:
+        except BROKER_ERRORS as error:
             says = " ".join(str(error).split()) or type(error).__name__
             raise Unreachable(f"cannot use the broker at AMQP_URL: {says}") from None
 

@@ -29,14 +29,12 @@ from shared.contract.messages import REPLY_TYPE, Outcome
 from shared.contract.names import Names
 from shared.contract.trace_context import read_traceparent, trace_headers
 from shared.postgres.errors import together_or_one_by_one
-from shared.postgres.pool import Connection, Pool
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
-
-ACQUIRE_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)

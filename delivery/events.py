@@ -103,7 +103,7 @@ class _ReadWebhook(NamedTuple):
 
 _plain_due = msgspec.json.Decoder(_PlainDue)
 _instant = msgspec.json.Decoder(datetime).decode
-_LONGEST_INSTANT = len('"2026-07-10T09:00:00.123456Z"')
+_MAX_INSTANT_LENGTH = len('"2026-07-10T09:00:00.123456Z"')
 
 
 def read_due(message: IncomingMessage) -> NewDelivery | Unreadable:
@@ -139,7 +139,7 @@ def _read_plainly(message: IncomingMessage) -> NewDelivery:
 def _as_written_by_us(text: msgspec.Raw) -> datetime:
     written = bytes(text)
     moment = _instant(written)
-    if moment.tzinfo is not UTC or len(written) > _LONGEST_INSTANT:
+    if moment.tzinfo is not UTC or len(written) > _MAX_INSTANT_LENGTH:
         raise ValueError("not in UTC, or finer than a microsecond, which would be rounded here")
     require_year_in_range(moment)
     return moment

@@ -26,7 +26,7 @@ from delivery.results.announcer import Announcer
 from delivery.results.recorder import Recorder
 from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
-from delivery.store.claims import PLANNER
+from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
 from delivery.store.retention import delete_finished
 from delivery.store.samples import count_open
 from shared.amqp.connection import Broker
@@ -59,7 +59,7 @@ async def deliver(
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-delivery-events", names=names)
     async with (
-        open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **PLANNER) as pool,
+        open_pool(settings.database_url, "duebell-delivery", POOL_SIZE, **DELIVERY_PLANNER_SETTINGS) as pool,
         inbound.connected(),
         outbound.connected(),
         serve_health(

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 from delivery.metrics import Metrics
 from delivery.store.samples import sample_deliveries
-from shared.postgres.pool import Pool
-from shared.runtime.periodic import COUNT_UP_TO
-
-ACQUIRE_TIMEOUT = 10.0
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
+from shared.runtime.periodic import MAX_COUNTED_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +15,7 @@ class Sampler:
 
     async def sample_once(self) -> None:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            sample = await sample_deliveries(connection, COUNT_UP_TO)
+            sample = await sample_deliveries(connection, MAX_COUNTED_ROWS)
         self.metrics.open.set(sample.open)
         self.metrics.overdue.set(sample.overdue)
         self.metrics.oldest_overdue.set(sample.oldest_overdue_seconds)

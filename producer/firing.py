@@ -25,18 +25,17 @@ from producer.store.lanes import Lane, claim_due, look_ahead
 from shared.amqp.message import PublishResult
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
-from shared.postgres.pool import Connection, Pool
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.loops import LoopYielder
 from shared.runtime.wakeup import Wakeup
 
-ACQUIRE_TIMEOUT = 10.0
 # A claim has its rows in memory before it knows how large they are, so the first is small; they grow if all goes well.
 FIRST_CLAIM_ROWS = 100
 # Enough for a connection, a transaction and a claim. A cancel that comes within it learns that it came late.
 HEAD_START = 0.005
 # Row locks are not held for a clock that was set back meanwhile, or was read late by a database under load.
-LONGEST_HEAD_START = 0.1
+MAX_HEAD_START_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class _Transaction:
 
     async def wait_until_due(self, claim: Claim) -> bool:
         """True when Postgres' clock has reached the claim's moment; False, at once, if it is too far away for locks."""
-        if claim.ahead > LONGEST_HEAD_START:
+        if claim.ahead > MAX_HEAD_START_SECONDS:
             return False
         # The loop sleeps to the nearest millisecond; what is left after it passes in turns of the loop.
         while (left := self.clock_read + claim.ahead - time.monotonic()) > 0:  # noqa: ASYNC110 - a clock sets no event

@@ -9,8 +9,8 @@ from typing import assert_never
 
 from producer.firing import HEAD_START, Fired, Firer, Idle, NextMoment, Stuck, TooEarly
 from shared.amqp.connection import Broker
-from shared.postgres.errors import PASSING_TROUBLE, describe
-from shared.postgres.wake_producers import POLL_SECONDS
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
+from shared.postgres.wake_producers import PRODUCER_POLL_SECONDS
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside
@@ -19,12 +19,12 @@ from shared.runtime.wakeup import Wakeup
 # Sleeping ends by whole milliseconds, and may end early.
 SLEEP_ENDS_EARLY_BY = 0.002
 # A lane looks every half second, and after a trouble not much later.
-LONGEST_PAUSE = 1.0
+MAX_ERROR_PAUSE_SECONDS = 1.0
 
 
 async def watch_lane(firer: Firer, broker: Broker, wakeup: Wakeup, stop: Stop) -> None:
     """The lane's first worker: the only one that polls."""
-    backoff = Backoff(cap=LONGEST_PAUSE)
+    backoff = Backoff(cap=MAX_ERROR_PAUSE_SECONDS)
     moment: datetime | None = None
     while not stop.requested:
         mark_turn()
@@ -48,7 +48,7 @@ async def _sleep(upcoming: NextMoment | None, wakeup: Wakeup, stop: Stop) -> dat
     is about to come and the wakeup did not ring; None means to look at what is due by now.
     """
     due_at = upcoming.monotonic_at if upcoming else math.inf
-    wait = min(POLL_SECONDS, due_at - HEAD_START - time.monotonic())
+    wait = min(PRODUCER_POLL_SECONDS, due_at - HEAD_START - time.monotonic())
     if wait > 0:
         await first_of(wakeup.wait(wait), stop.wait())
     is_near = due_at - HEAD_START - SLEEP_ENDS_EARLY_BY < time.monotonic() < due_at
@@ -83,7 +83,7 @@ async def _try_to_fire(
         if not await _publishable(broker, stop):
             return Stuck()
         return await firer.fire_once(moment)
-    except PASSING_TROUBLE as error:
+    except RETRYABLE_ERRORS as error:
         get_log().warning("lane_waits", error=describe(error))
     return Stuck()
 

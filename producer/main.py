@@ -13,7 +13,7 @@ from producer.metrics import Metrics
 from producer.priority import Precedence
 from producer.reporting import Sampler
 from producer.settings import ProducerSettings
-from producer.store.jobs import PLANNER, delete_finished
+from producer.store.jobs import PRODUCER_PLANNER_SETTINGS, delete_finished
 from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
 from producer.store.samples import count_overdue
 from producer.store.triggers import TRIGGERS, delete_fired
@@ -46,7 +46,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     workers = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
     pool_size = sum(workers.values()) + 4  # and one each for both retentions, the sampler and the readiness check
     async with (
-        open_pool(settings.database_url, "duebell-producer", pool_size, **PLANNER) as pool,
+        open_pool(settings.database_url, "duebell-producer", pool_size, **PRODUCER_PLANNER_SETTINGS) as pool,
         prompt.connected(),
         patient.connected(),
         serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [prompt, patient])),

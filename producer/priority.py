@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # However busy the prompt lanes are, the others go on after this.
-LONGEST_WAIT = 0.02
+MAX_PRECEDENCE_WAIT_SECONDS = 0.02
 # As long as the prompt lanes have been at work within this time, the others take short turns.
 LATELY = 2.0
 SHORT_TURN = 250
@@ -44,7 +44,7 @@ class Precedence:
         await asyncio.sleep(0)  # one that is about to take it gets to do so
         if self._takers:
             try:
-                async with asyncio.timeout(LONGEST_WAIT):
+                async with asyncio.timeout(MAX_PRECEDENCE_WAIT_SECONDS):
                     await self._free.wait()
             except TimeoutError:
                 pass

@@ -13,14 +13,12 @@ from shared.amqp.message import PublishResult
 from shared.contract.idempotency import idempotency_key
 from shared.contract.instants import format_instant
 from shared.contract.trace_context import trace_headers
-from shared.postgres.pool import Pool
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
 from shared.recurrence import Occurrence
+from shared.runtime.lateness import LATE_AFTER
 from shared.runtime.logs import Log, get_log
 from shared.runtime.loops import LoopYielder
-from shared.runtime.periodic import COUNT_UP_TO
-
-LATE = timedelta(seconds=60)
-ACQUIRE_TIMEOUT = 10.0
+from shared.runtime.periodic import MAX_COUNTED_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ async def report(metrics: Metrics, fired: FiredClaim, yielder: LoopYielder) -> N
                 continue
             lateness = fired.published_at - occurrence.at
             metrics.lateness.observe(lateness.total_seconds())
-            if lateness > LATE:
+            if lateness > LATE_AFTER:
                 late += 1
                 _log_late(log, firing, occurrence, lateness)
     metrics.put_off.inc(put_off)
@@ -96,7 +94,7 @@ class Sampler:
 
     async def sample_once(self) -> None:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            sample = await sample_jobs(connection, COUNT_UP_TO)
+            sample = await sample_jobs(connection, MAX_COUNTED_ROWS)
         self.metrics.pending.set(sample.pending)
         self.metrics.overdue.set(sample.overdue)
         self.metrics.refused.set(sample.refused)

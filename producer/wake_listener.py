@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.postgres.pool import CONNECT_TIMEOUT
 from shared.postgres.wake_producers import CHANNEL
 from shared.runtime.backoff import Backoff
@@ -24,7 +24,7 @@ async def listen_until_stopped(database_url: str, wakeups: Sequence[Wakeup], sto
         mark_turn()
         try:
             await _listen(database_url, wakeups, stop, backoff)
-        except PASSING_TROUBLE:
+        except RETRYABLE_ERRORS:
             await stop.sleep(backoff.next_pause())
 
 

@@ -33,7 +33,7 @@ from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY
 ROOM_BESIDE_PAYLOAD = 64 * 1024
 MAX_ERRORS = 10
 # How long a request may have waited in a queue and still start its rule when it was made.
-LONGEST_WAIT = timedelta(days=30)
+MAX_TIMESTAMP_AGE = timedelta(days=30)
 MAX_ERROR_LENGTH = 300
 
 Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger)
@@ -186,7 +186,7 @@ def _made_at(raw: RawCommand, now: datetime) -> datetime:
     """
     if raw.timestamp is None:
         return now
-    if now - raw.timestamp > LONGEST_WAIT:
+    if now - raw.timestamp > MAX_TIMESTAMP_AGE:
         # More likely a clock that is wrong than a queue that slow; and an hourly rule from 1970 would ring for days.
         raise Refusal(f"timestamp: {format_instant(raw.timestamp)} is too long ago to start a rule there; use start_at")
     return min(raw.timestamp, now)

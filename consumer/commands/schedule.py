@@ -18,7 +18,7 @@ from shared.recurrence import (
     resolve_local,
 )
 
-UPCOMING = 3
+UPCOMING_IN_REPLY = 3
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ def upcoming(schedule: Schedule) -> list[datetime]:
     ring: Occurrence | None = Occurrence(schedule.next_run_at, schedule.rule_index)
     instants: list[datetime] = []
     with suppress(BadRule):  # what is further than the search goes is not shown
-        while ring is not None and len(instants) < UPCOMING:
+        while ring is not None and len(instants) < UPCOMING_IN_REPLY:
             instants.append(ring.at)
             ring = rule.next_after(ring)
     return instants

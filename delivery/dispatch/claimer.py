@@ -10,9 +10,8 @@ from typing import NamedTuple
 from delivery.dispatch.local_queue import LocalQueue, Reservation
 from delivery.model import Delivery
 from delivery.store.claims import claim_oldest, claim_round, seconds_until_next
-from shared.postgres.pool import Connection, Pool
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 
-ACQUIRE_TIMEOUT = 10.0
 # How many of the oldest rows a claim looks at before it goes host by host.
 LOOK_AT_ROWS = 1000
 

@@ -18,7 +18,7 @@ from delivery.metrics import Metrics
 from delivery.model import Delivery
 from delivery.results.recorder import Recorder
 from delivery.results.update import DeliveryUpdate, given_back
-from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
@@ -26,7 +26,7 @@ from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside, wat
 from shared.runtime.wakeup import Wakeup
 
 # The loop looks at the table this often, even if nothing wakes it.
-POLL_SECONDS = 0.5
+CLAIM_POLL_SECONDS = 0.5
 MIN_SLEEP_SECONDS = 0.001
 # After a claim that found only rows of hosts without room, calls that end lead to the next one no sooner than this. A
 # host that is down may have rows in the table for hours, and every call of every other host would look for them.
@@ -81,7 +81,7 @@ class Dispatcher:
             try:
                 pause = await self._claim_and_start()
                 backoff.reset()
-            except PASSING_TROUBLE as error:
+            except RETRYABLE_ERRORS as error:
                 get_log().warning("dispatch_waits", error=describe(error))
                 await stop.sleep(backoff.next_pause())
                 continue
@@ -110,9 +110,9 @@ class Dispatcher:
             if any(self.queue.wants_more(host, now) for host in wanting):
                 return 0.0  # the claim knew nothing of this room, or of these rows
             if claim.rows or not self.queue.free:
-                return POLL_SECONDS  # a call that ends wakes the loop
+                return CLAIM_POLL_SECONDS  # a call that ends wakes the loop
         next_due = await self.claimer.seconds_until_next()
-        moments = (POLL_SECONDS, next_due, self.queue.next_probe_in(time.monotonic()))
+        moments = (CLAIM_POLL_SECONDS, next_due, self.queue.next_probe_in(time.monotonic()))
         return max(MIN_SLEEP_SECONDS, min(moment for moment in moments if moment is not None))
 
     async def _finish(self, deadline: float) -> None:
@@ -200,7 +200,7 @@ class Dispatcher:
     def _written(self, updates: Sequence[DeliveryUpdate]) -> None:
         was_full = not self.queue.free
         self.queue.note_written(len(updates))
-        if any(update.pause is not None and update.pause.total_seconds() < POLL_SECONDS for update in updates):
+        if any(update.pause is not None and update.pause.total_seconds() < CLAIM_POLL_SECONDS for update in updates):
             self._wakeup.set()  # due again before the next poll
         if was_full:
             self._start_calls()

@@ -20,19 +20,18 @@ from shared.contract.instants import AS_INSTANTS
 from shared.contract.messages import COMPLETED_TYPE, FAILED_TYPE
 from shared.contract.names import Names, delivery_routing_key
 from shared.contract.trace_context import trace_headers
-from shared.postgres.errors import PASSING_TROUBLE, describe
-from shared.postgres.pool import Connection, Pool
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn
 from shared.runtime.wakeup import Wakeup
 
-ACQUIRE_TIMEOUT = 10.0
-BATCH = 500
+ANNOUNCE_BATCH_ROWS = 500
 # For announcements that another process left in the table, and for those that were refused.
-POLL_SECONDS = 1.0
-MAX_PAUSE = timedelta(minutes=5)
+ANNOUNCE_POLL_SECONDS = 1.0
+MAX_ANNOUNCE_PAUSE = timedelta(minutes=5)
 
 
 def outcome_event(ended: Announcement, names: Names) -> OutgoingMessage:
@@ -62,7 +61,7 @@ def outcome_event(ended: Announcement, names: Names) -> OutgoingMessage:
 def pause_after(refusals: int) -> timedelta:
     """1, 2, 4 … seconds, five minutes at most: an application whose queue is full keeps no other waiting."""
     doubled: int = 2 ** min(refusals, 20)
-    return min(MAX_PAUSE, timedelta(seconds=1) * doubled)
+    return min(MAX_ANNOUNCE_PAUSE, timedelta(seconds=1) * doubled)
 
 
 @dataclass(slots=True)
@@ -87,7 +86,7 @@ class Announcer:
             self._wakeup.clear()  # before looking: a wake-up from here on leads to another look
             if await self._announce_all():
                 backoff.reset()
-                await first_of(self._wakeup.wait(POLL_SECONDS), stop.wait())
+                await first_of(self._wakeup.wait(ANNOUNCE_POLL_SECONDS), stop.wait())
             else:
                 await stop.sleep(backoff.next_pause())
 
@@ -100,7 +99,7 @@ class Announcer:
                 full, stuck = await self.announce_once()
                 if stuck:
                     return False
-        except PASSING_TROUBLE as error:
+        except RETRYABLE_ERRORS as error:
             get_log().warning("announcing_waits", error=describe(error))
             return False
         return True
@@ -114,13 +113,13 @@ class Announcer:
             return False, True
         await self.publisher.recover_channel()  # not while rows are locked
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-            ended = await claim_announcements(connection, BATCH)
+            ended = await claim_announcements(connection, ANNOUNCE_BATCH_ROWS)
             verdicts = await self._publish(ended)
             await _settle(connection, ended, verdicts)
             if ended:
                 reached(Point.DELIVERY_ANNOUNCED)
         self._observe(ended, verdicts)
-        return len(ended) == BATCH, PublishResult.UNKNOWN in verdicts
+        return len(ended) == ANNOUNCE_BATCH_ROWS, PublishResult.UNKNOWN in verdicts
 
     async def _publish(self, ended: Sequence[Announcement]) -> list[PublishResult]:
         return await self.publisher.publish(

@@ -1,13 +1,12 @@
 """Deliveries that came late: how late, and why. Pure, but for the log line."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from delivery.model import Delivery
 from shared.contract.instants import format_instant
 from shared.contract.trace_context import trace_headers
+from shared.runtime.lateness import LATE_AFTER
 from shared.runtime.logs import get_log
-
-LATE = timedelta(seconds=60)
 
 
 def why_late(delivery: Delivery, delivered_at: datetime) -> str:
@@ -22,7 +21,7 @@ def why_late(delivery: Delivery, delivered_at: datetime) -> str:
 
 def log_if_late(delivery: Delivery, delivered_at: datetime) -> bool:
     lateness = delivered_at - delivery.due_at
-    if lateness <= LATE:
+    if lateness <= LATE_AFTER:
         return False
     minutes = lateness.total_seconds() / 60
     get_log().warning(

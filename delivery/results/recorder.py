@@ -15,16 +15,15 @@ from delivery.results.update import DeliveryUpdate
 from delivery.status import DeliveryStatus
 from delivery.store.results import record
 from shared.contract.trace_context import trace_headers
-from shared.postgres.errors import PASSING_TROUBLE, describe, together_or_one_by_one
-from shared.postgres.pool import Pool
+from shared.postgres.errors import RETRYABLE_ERRORS, describe, together_or_one_by_one
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.lateness import Stage
 from shared.runtime.logs import Log, get_log
 from shared.runtime.loops import waiting_outside
 
-ACQUIRE_TIMEOUT = 10.0
-BATCH = 500
+RECORD_BATCH_ROWS = 500
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class Recorder:
         while True:
             with waiting_outside():
                 await self._arrived.wait()
-            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            batch, self._waiting = self._waiting[:RECORD_BATCH_ROWS], self._waiting[RECORD_BATCH_ROWS:]
             if not batch:
                 if self._closing:
                     return
@@ -60,7 +59,7 @@ class Recorder:
             try:
                 await self._write(batch)
                 backoff.reset()
-            except PASSING_TROUBLE as error:
+            except RETRYABLE_ERRORS as error:
                 self._waiting = batch + self._waiting
                 pause = backoff.next_pause()
                 get_log().warning("recording_waits", error=describe(error), retry_in_seconds=round(pause, 1))

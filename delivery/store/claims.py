@@ -12,7 +12,12 @@ from shared.postgres.pool import Connection
 
 # A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
 # statement was first planned: always by the indexes that were made for it.
-PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+DELIVERY_PLANNER_SETTINGS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
 
 
 _AND_LEASE = """
@@ -112,7 +117,7 @@ def _delivery(row: asyncpg.Record) -> Delivery:
     return Delivery(**columns)
 
 
-NEXT_DUE = """
+NEXT_DUE_DELIVERY = """
 select extract(epoch from min(next_attempt_at) - now()) from deliveries
  where finished_at is null and next_attempt_at > now()
 """
@@ -120,5 +125,5 @@ select extract(epoch from min(next_attempt_at) - now()) from deliveries
 
 async def seconds_until_next(connection: Connection) -> float | None:
     """By Postgres' clock. What is due already was claimed, or its host has no room: not worth waking for."""
-    seconds = await connection.fetchval(NEXT_DUE)
+    seconds = await connection.fetchval(NEXT_DUE_DELIVERY)
     return None if seconds is None else float(seconds)

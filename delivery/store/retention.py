@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from shared.postgres.pool import Connection
 
-DELETE_FINISHED = """
+DELETE_FINISHED_DELIVERIES = """
 delete from deliveries where id in (
     select id from deliveries d
      where status in ('COMPLETED', 'FAILED') and finished_at < now() - $1::interval
@@ -15,4 +15,4 @@ delete from deliveries where id in (
 
 async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
     """How many are gone, with their attempts. Small batches: each is a short transaction."""
-    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])
+    return int((await connection.execute(DELETE_FINISHED_DELIVERIES, older_than, limit)).split()[-1])

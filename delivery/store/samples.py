@@ -18,7 +18,7 @@ async def count_open(connection: Connection, up_to: int) -> tuple[int, datetime 
 
 
 # Both parts stop at their bound, whatever the table holds.
-SAMPLE = """
+SAMPLE_DELIVERIES = """
 with unfinished as (
     select count(*) as deliveries from (
         select from deliveries where finished_at is null and next_attempt_at > '-infinity'
@@ -46,7 +46,7 @@ class Sample:
 
 async def sample_deliveries(connection: Connection, up_to: int) -> Sample:
     """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
-    row = await connection.fetchrow(SAMPLE, up_to)
+    row = await connection.fetchrow(SAMPLE_DELIVERIES, up_to)
     if row is None:
         raise LookupError("a query without a condition gave no row")
     return Sample(row["open"], row["overdue"], float(row["oldest_overdue_seconds"]), row["dead_rows"])

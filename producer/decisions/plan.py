@@ -19,7 +19,7 @@ from shared.recurrence import Occurrence, Rule, RuleSpec, compile_rule
 BURST = 20
 # Rules by their text: reading one takes as long as firing two jobs. One like this takes 2 KB; those with a long list of
 # dates are left to the smaller memory of shared.recurrence.
-LONGEST_REMEMBERED = 500
+MAX_REMEMBERED_LENGTH = 500
 
 
 class DueJob(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +102,7 @@ def _going_on(rule: Rule, last: Occurrence, plan: Plan, now: datetime) -> Plan:
 
 
 def _read_rule(text: str) -> Rule:
-    return _read_short_rule(text) if len(text) <= LONGEST_REMEMBERED else compile_rule(RuleSpec.from_json(text))
+    return _read_short_rule(text) if len(text) <= MAX_REMEMBERED_LENGTH else compile_rule(RuleSpec.from_json(text))
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
 
 FIRST_PAUSE = timedelta(seconds=1)
-LONGEST_PAUSE = timedelta(minutes=5)
+MAX_RETRY_PAUSE = timedelta(minutes=5)
 
 # A rule that has more to ring than its turn allows: it is due again, behind all others that are.
 END_OF_TURN = timedelta(0)
@@ -132,4 +132,4 @@ def put_off(job: DueJob) -> JobUpdate:
 def pause_after(refusals: int) -> timedelta:
     """1, 2, 4 … seconds, five minutes at most."""
     doubled: int = 2 ** min(refusals - 1, 20)
-    return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)
+    return min(MAX_RETRY_PAUSE, FIRST_PAUSE * doubled)

@@ -8,7 +8,7 @@ from shared.postgres.pool import Connection
 
 # The claims are meant to walk an index and stop at their limit, and nothing else. Left to itself the planner may think,
 # by statistics that were true an hour ago, that reading everything that is due and sorting it is cheaper.
-PLANNER = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+PRODUCER_PLANNER_SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 
 SETTLE = """
 update jobs
@@ -73,7 +73,7 @@ async def settle_jobs(connection: Connection, updates: Sequence[JobUpdate]) -> N
 
 # A job that is done stays while a trigger of it is still to ring, which would go with it. One that was cancelled takes
 # along what it dropped. OFFSET keeps the planner from reading all triggers at once, in place of each job's by key.
-DELETE_FINISHED = """
+DELETE_FINISHED_JOBS = """
 delete from jobs where id in (
     select id from jobs where status <> 'pending' and finished_at < now() - $1::interval
        and (status = 'cancelled'
@@ -84,4 +84,4 @@ delete from jobs where id in (
 
 async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
     """How many rows are gone. Small batches: each is a short transaction."""
-    return int((await connection.execute(DELETE_FINISHED, older_than, limit)).split()[-1])
+    return int((await connection.execute(DELETE_FINISHED_JOBS, older_than, limit)).split()[-1])

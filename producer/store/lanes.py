@@ -49,7 +49,7 @@ CLAIM_RETRY = f"""{_CLAIMED}
  order by retry_at limit $2 for no key update skip locked
 """
 
-NEXT_DUE = """
+NEXT_DUE_JOB = """
 select next_run_at as at, now() as now from jobs
  where status = 'pending' and retry_at is null and next_run_at > coalesce($1::timestamptz, now())
  order by next_run_at limit 1
@@ -73,7 +73,7 @@ class Lane:
     patient: bool = False  # it stands aside for those that are not: see producer.priority
 
 
-DUE_NOW = Lane("due_now", CLAIM_DUE_NOW, NEXT_DUE, settle_jobs)
+DUE_NOW = Lane("due_now", CLAIM_DUE_NOW, NEXT_DUE_JOB, settle_jobs)
 # Rows become overdue by having been due before: there is no moment to look forward to.
 OVERDUE = Lane("overdue", CLAIM_OVERDUE, None, settle_jobs, patient=True)
 # Rows with a retry_at: those whose event was refused or whose rule cannot be read wait for another try, rules that used

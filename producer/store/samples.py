@@ -31,7 +31,7 @@ async def count_overdue(connection: Connection, up_to: int) -> Overdue:
 
 # Every part stops at its bound, whatever the table holds. What is pending beyond it is Postgres' own estimate of the
 # partial indexes, which vacuum and analyze keep.
-SAMPLE = """
+SAMPLE_JOBS = """
 with pending as (
     select count(*) as jobs from (
         select from jobs where status = 'pending' and retry_at is null and next_run_at > '-infinity'
@@ -68,7 +68,7 @@ class Sample:
 
 async def sample_jobs(connection: Connection, up_to: int) -> Sample:
     """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
-    row = await connection.fetchrow(SAMPLE, up_to)
+    row = await connection.fetchrow(SAMPLE_JOBS, up_to)
     if row is None:
         raise LookupError("a query without a condition gave no row")
     oldest = max(0.0, float(row["oldest_overdue_seconds"]))

@@ -27,7 +27,7 @@ CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
 
 # What a lost or stalled broker surfaces as. (A publish can also raise a bare CancelledError: see `Publisher`.)
-BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
+BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
 class Broker:
@@ -173,7 +173,7 @@ def lost_connections_as_errors() -> Iterator[None]:
 
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
     """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
-    with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
+    with suppress(*BROKER_ERRORS), lost_connections_as_errors():
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
 

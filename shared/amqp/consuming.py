@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from shared.amqp.connection import BROKER_TROUBLE, Broker
+from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import ParkingFailed
-from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn
@@ -51,7 +51,7 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
             if not stop.requested:
                 await _consume_until_lost(intake, handler, stop)
                 backoff.reset()
-        except BROKER_TROUBLE as error:
+        except BROKER_ERRORS as error:
             get_log().warning("inbox_lost", error=describe(error))
             await stop.sleep(backoff.next_pause())
 
@@ -83,7 +83,7 @@ async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox, stop:
         mark_turn()
         try:
             return await step()
-        except (*PASSING_TROUBLE, ParkingFailed) as error:
+        except (*RETRYABLE_ERRORS, ParkingFailed) as error:
             pause = backoff.next_pause()
             get_log().warning("batch_waits", error=describe(error), retry_in_seconds=round(pause, 1))
             if stop.requested:

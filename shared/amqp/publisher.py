@@ -13,7 +13,7 @@ from typing import Self
 
 from aiormq.exceptions import ChannelClosed
 
-from shared.amqp.connection import BROKER_TROUBLE, CHANNEL_TIMEOUT, Broker
+from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire import Confirms
 
@@ -46,7 +46,7 @@ class Publisher:
             async with asyncio.timeout(timeout):
                 await self.recover_channel()
                 verdicts = await _publish(await self._open(), messages, last_look_at)
-        except BROKER_TROUBLE:
+        except BROKER_ERRORS:
             pass  # unknown, then
         finally:
             # However it ends: a channel that something else went wrong on is not to be trusted either.
@@ -76,7 +76,7 @@ class Publisher:
 
     async def _heal_topology(self) -> None:
         # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
-        with suppress(*BROKER_TROUBLE):
+        with suppress(*BROKER_ERRORS):
             async with asyncio.timeout(CHANNEL_TIMEOUT):
                 await self._broker.redeclare()
 

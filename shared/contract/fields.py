@@ -14,7 +14,7 @@ _NAME = r"^[A-Za-z0-9_-]{1,100}$"
 # Nothing that two parsers could read in two ways: no escapes, no zones, no dots in a row.
 _LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
 _AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
-_LONGEST_HOST = 253
+_MAX_HOST_LENGTH = 253
 # What resolvers take for an IPv4 address, in decimal, octal or hexadecimal, with four parts or fewer.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
 
@@ -57,7 +57,7 @@ def _an_http_url(text: str) -> str:
     if port == 0:
         raise ValueError("must not name port 0")
     authority = _AUTHORITY.fullmatch(parts.netloc)
-    if authority is None or len(parts.hostname) > _LONGEST_HOST:
+    if authority is None or len(parts.hostname) > _MAX_HOST_LENGTH:
         raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
     if authority["six"] is not None:
         IPv6Address(authority["six"])

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # What Postgres says about a row: trying again would not help, and the row must not take its neighbours with it.
-ABOUT_THE_ROW = (
+ROW_ERRORS = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
     asyncpg.ProgramLimitExceededError,
@@ -20,7 +20,7 @@ ABOUT_THE_ROW = (
 )
 # Everything else is about the installation: it passes by itself (a restart, a deadlock, a full disk), or an operator
 # mends it (a password, a grant, a migration). Try the same work again.
-PASSING_TROUBLE = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError)
+RETRYABLE_ERRORS = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError)
 
 
 def describe(error: BaseException) -> str:
@@ -44,7 +44,7 @@ async def together_or_one_by_one(
     """
     try:
         return await store(items)
-    except ABOUT_THE_ROW as error:
+    except ROW_ERRORS as error:
         on_split()
         get_log().warning("batch_split", items=len(items), error=describe(error))
     results: list[Result] = []
@@ -52,6 +52,6 @@ async def together_or_one_by_one(
         mark_turn()
         try:
             results += await store([item])
-        except ABOUT_THE_ROW as error:
+        except ROW_ERRORS as error:
             results.append(refused(item, describe(error)))
     return results

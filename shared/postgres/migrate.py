@@ -19,7 +19,7 @@ from shared.postgres.errors import describe
 from shared.runtime.settings import PostgresUrl, load_settings
 
 _LOCK = 0x64756562656C6C  # "duebell"
-LONGEST_WAIT = "1s"
+LOCK_TIMEOUT = "1s"
 TRIES = 60
 CREATE_LEDGER = """
 create table if not exists duebell_migrations (
@@ -80,7 +80,7 @@ async def apply(connection: "asyncpg.Connection[asyncpg.Record]", *statements: s
     for tries_left in reversed(range(TRIES)):
         try:
             async with connection.transaction():
-                await connection.execute(f"set local lock_timeout = '{LONGEST_WAIT}'")
+                await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
                 for statement in statements:
                     await connection.execute(statement)
             return

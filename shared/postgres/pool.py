@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import asyncpg
 
-from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.migrate import current_version, newest_version
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
@@ -23,6 +23,8 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolC
 Answer = TypeVar("Answer")
 
 CONNECT_TIMEOUT = 10.0
+# How long a caller waits for a free connection of the pool.
+ACQUIRE_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
 
 
@@ -52,7 +54,7 @@ async def open_pool(url: str, application: str, size: int, **session: str) -> As
             # close() waits for connections in use; at the end of the grace time there must be an end.
             try:
                 await asyncio.wait_for(pool.close(), timeout=5.0)
-            except (TimeoutError, *PASSING_TROUBLE):
+            except (TimeoutError, *RETRYABLE_ERRORS):
                 pool.terminate()
 
 
@@ -77,7 +79,7 @@ async def ask_until_answered(pool: Pool, question: Callable[[Connection], Awaita
         try:
             async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
                 return await question(connection)
-        except PASSING_TROUBLE as error:
+        except RETRYABLE_ERRORS as error:
             await _wait_a_while(f"cannot reach the database at DATABASE_URL: {describe(error)}", backoff)
 
 

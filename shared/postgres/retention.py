@@ -6,16 +6,15 @@ from datetime import timedelta
 
 from prometheus_client import Counter
 
-from shared.postgres.errors import PASSING_TROUBLE, describe
-from shared.postgres.pool import Connection, Pool
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, mark_turn
 
-EVERY_SECONDS = 60.0
-BATCH = 1000
+RETIRE_EVERY_SECONDS = 60.0
+RETENTION_BATCH_ROWS = 1000
 # Between two batches.
-BREATH_SECONDS = 0.05
-ACQUIRE_TIMEOUT = 10.0
+BATCH_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +29,15 @@ class Retention:
     async def retire_until_stopped(self, stop: Stop) -> None:
         while not stop.requested:
             try:
-                while await self.retire_once() == BATCH and not stop.requested:
-                    await stop.sleep(BREATH_SECONDS)
-            except PASSING_TROUBLE as error:
+                while await self.retire_once() == RETENTION_BATCH_ROWS and not stop.requested:
+                    await stop.sleep(BATCH_PAUSE_SECONDS)
+            except RETRYABLE_ERRORS as error:
                 get_log().warning("retention_waits", error=describe(error))
-            await stop.sleep(EVERY_SECONDS)
+            await stop.sleep(RETIRE_EVERY_SECONDS)
 
     async def retire_once(self) -> int:
         mark_turn()
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            gone = await self.delete(connection, self.older_than, BATCH)
+            gone = await self.delete(connection, self.older_than, RETENTION_BATCH_ROWS)
         self.deleted.inc(gone)
         return gone

@@ -7,10 +7,10 @@ from shared.postgres.pool import Connection
 CHANNEL = "duebell_due_soon"
 
 # A producer looks at least this often, whatever it hears or does not hear.
-POLL_SECONDS = 0.5
+PRODUCER_POLL_SECONDS = 0.5
 
 # Rows that are due later than this are found by a poll in time; NOTIFY serializes commits, so it is not used in vain.
-NOTIFY_WITHIN_SECONDS = 2 * POLL_SECONDS
+NOTIFY_WITHIN_SECONDS = 2 * PRODUCER_POLL_SECONDS
 
 
 async def notify(connection: Connection) -> None:

@@ -23,7 +23,7 @@ from shared.recurrence.start import Start, start_from_dtstart, start_from_text
 from shared.recurrence.ticks import UNITS, Ticks
 from shared.recurrence.zones import Clock
 
-LONGEST_INTERVAL = 300 * 366 * DAY
+MAX_INTERVAL_SECONDS = 300 * 366 * DAY
 PERIODS: dict[str, Callable[[DayParts], Periods]] = {
     "WEEKLY": Weeks,
     "MONTHLY": lambda parts: Months(partial(days_of_month, parts)),
@@ -59,8 +59,8 @@ def check_choice(spec: RuleSpec) -> None:
 
 
 def interval_rule(spec: RuleSpec, seconds: int) -> Rule:
-    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= LONGEST_INTERVAL:
-        raise BadRule("every_seconds", f"every_seconds: {seconds!r} is not between 1 and {LONGEST_INTERVAL}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= MAX_INTERVAL_SECONDS:
+        raise BadRule("every_seconds", f"every_seconds: {seconds!r} is not between 1 and {MAX_INTERVAL_SECONDS}")
     return IntervalRule(start_from_text(spec.start_at, spec.timezone).instant, timedelta(seconds=seconds))
 
 

@@ -14,7 +14,7 @@ from cronsim import CronSim, CronSimError
 from shared.recurrence.arithmetic import EPOCH
 from shared.recurrence.errors import BadRule
 
-MAX_TEXT = 500
+MAX_CRON_LENGTH = 500
 NAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -56,12 +56,14 @@ class Cron:
 
 @lru_cache(maxsize=512)
 def read_cron(text: str) -> Cron:
-    expression = NAMES.get(text.strip().lower(), text.strip()) if len(text) <= MAX_TEXT else ""
+    expression = NAMES.get(text.strip().lower(), text.strip()) if len(text) <= MAX_CRON_LENGTH else ""
     if expression.startswith("@"):
         raise BadRule("cron", f"cron: {expression[:40]} is not one of {', '.join(NAMES)}")
     fields = expression.upper().split()
     if len(fields) != len(FIELDS):
-        raise BadRule("cron", f"cron: expected the five fields {', '.join(FIELDS)}, at most {MAX_TEXT} characters")
+        raise BadRule(
+            "cron", f"cron: expected the five fields {', '.join(FIELDS)}, at most {MAX_CRON_LENGTH} characters"
+        )
     # Sunday ends the week as well as it begins it: FRI-SUN is 5-7.
     fields[4] = re.sub(r"(?<!SUN)-SUN", "-7", fields[4])
     try:

@@ -15,7 +15,7 @@ from shared.recurrence.errors import BadRule
 from shared.recurrence.part_checks import check_parts
 from shared.recurrence.parts import RuleParts, read_parts
 
-MAX_TEXT = 32_768
+MAX_RRULE_LENGTH = 32_768
 MAX_RRULES = 4
 MAX_DATES = 1_000
 
@@ -42,13 +42,13 @@ class RecurrenceText:
 
 def dtstart_in(text: str) -> bool:
     """Whether the text brings its own start, which then stands in place of `start_at`."""
-    return any(re.match(r"DTSTART\s*[:;]", line, re.IGNORECASE) for line in content_lines(text[:MAX_TEXT]))
+    return any(re.match(r"DTSTART\s*[:;]", line, re.IGNORECASE) for line in content_lines(text[:MAX_RRULE_LENGTH]))
 
 
 @lru_cache(maxsize=256)
 def read_text(text: str) -> RecurrenceText:
-    if len(text) > MAX_TEXT:
-        raise BadRule("rrule", f"rrule: the text is longer than {MAX_TEXT} characters")
+    if len(text) > MAX_RRULE_LENGTH:
+        raise BadRule("rrule", f"rrule: the text is longer than {MAX_RRULE_LENGTH} characters")
     rules: list[RuleParts] = []
     dates: dict[str, list[Moment]] = {"DTSTART": [], "RDATE": [], "EXDATE": []}
     for line in content_lines(text):

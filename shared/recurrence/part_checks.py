@@ -3,7 +3,7 @@
 from shared.recurrence.errors import BadRule
 from shared.recurrence.parts import WEEKDAYS, RuleParts
 
-LONGEST = dict.fromkeys((1, 3, 5, 7, 8, 10, 12), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
+MAX_DAYS_OF_MONTH = dict.fromkeys((1, 3, 5, 7, 8, 10, 12), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
 MAX_TIMES = 1_440
 """Times of day of a rule of a day or longer: BYHOUR, BYMINUTE and BYSECOND multiply, and are kept as a list."""
 
@@ -55,7 +55,7 @@ def check_month_days(parts: RuleParts) -> None:
     days = parts.days
     if not days.month_day or (days.skip != "OMIT" and parts.freq in {"YEARLY", "MONTHLY"}):
         return
-    longest = max(LONGEST[month] for month in days.month or LONGEST)
+    longest = max(MAX_DAYS_OF_MONTH[month] for month in days.month or MAX_DAYS_OF_MONTH)
     nearest = min(abs(day) for day in days.month_day)
     if nearest > longest:
         raise BadRule("rrule", f"BYMONTHDAY: no month of BYMONTH has a day {nearest}")

@@ -2,12 +2,16 @@
 panel answers "are we on time, and if not, where is it lost".
 """
 
+from datetime import timedelta
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Histogram
 
 # From 5 ms, which no user notices, to a day of downtime.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0, 21600.0, 86400.0)
+
+# An occurrence that is later than this at a stage gets a line in the log.
+LATE_AFTER = timedelta(seconds=60)
 
 
 class Stage(StrEnum):

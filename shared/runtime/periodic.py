@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 
-from shared.postgres.errors import PASSING_TROUBLE, describe
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, mark_turn
 
-EVERY_SECONDS = 5.0
+SAMPLE_EVERY_SECONDS = 5.0
 # Nobody's decision depends on whether it is ten thousand or ten million.
-COUNT_UP_TO = 10_000
+MAX_COUNTED_ROWS = 10_000
 
 
 async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop: Stop) -> None:
@@ -16,6 +16,6 @@ async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop:
         mark_turn()
         try:
             await sample_once()
-        except PASSING_TROUBLE as error:
+        except RETRYABLE_ERRORS as error:
             get_log().warning("sampling_waits", error=describe(error))
-        await stop.sleep(EVERY_SECONDS)
+        await stop.sleep(SAMPLE_EVERY_SECONDS)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
 
-from shared.amqp.connection import BROKER_TROUBLE, lost_connections_as_errors
+from shared.amqp.connection import BROKER_ERRORS, lost_connections_as_errors
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 from tests.chaos.ledger import Command, Heard, Kind, Ledger, Plan, Reply, now
 from tests.chaos.line import Line
@@ -56,7 +56,7 @@ class Application:
             tries += 1
             try:
                 await self._try_to_send(key, content, f"{kind} {revision} {content['id']}")
-            except BROKER_TROUBLE:
+            except BROKER_ERRORS:
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
                 return tries

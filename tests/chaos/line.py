@@ -9,7 +9,7 @@ from contextlib import suppress
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from shared.amqp.connection import BROKER_TROUBLE, close_quietly, lost_connections_as_errors
+from shared.amqp.connection import BROKER_ERRORS, close_quietly, lost_connections_as_errors
 
 AGAIN_SECONDS = 0.3
 CONNECT_SECONDS = 5.0
@@ -41,7 +41,7 @@ class Line:
         while True:
             await self._allowed.wait()
             self._lost.clear()
-            with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
+            with suppress(*BROKER_ERRORS), lost_connections_as_errors():
                 await self._hold()
             await asyncio.sleep(AGAIN_SECONDS)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shared.amqp.connection import BROKER_TROUBLE
+from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
-from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.errors import RETRYABLE_ERRORS
 from tests.chaos.application import LISTENER, REPLIES, read_event
 from tests.chaos.checking import DRAIN_WITHIN
 from tests.chaos.faults import STORES
@@ -100,7 +100,7 @@ async def _drain(on: Scene) -> None:
     while True:
         try:
             left = await _what_is_left(on)
-        except (*PASSING_TROUBLE, *BROKER_TROUBLE) as error:
+        except (*RETRYABLE_ERRORS, *BROKER_ERRORS) as error:
             left = [f"the stores do not answer: {type(error).__name__}"]
         if not left:
             on.ledger.drained_at = now()

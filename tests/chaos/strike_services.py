@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.runtime.fault_points import Point
 from tests.chaos.faults import Fault
 from tests.chaos.replicas import Replica, Trap
@@ -108,7 +108,7 @@ async def _wait_until_taken_over(scene: Scene) -> None:
     """What has a lease that is over is the sleeper's: the others' are renewed, or ended, long before."""
     deadline = time.monotonic() + TAKE_OVER_SECONDS
     while time.monotonic() < deadline:
-        with suppress(*PASSING_TROUBLE):  # a store may be away
+        with suppress(*RETRYABLE_ERRORS):  # a store may be away
             async with scene.database() as database:
                 if not await database.fetchval(LEASES_OVER):
                     return

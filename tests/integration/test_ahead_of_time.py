@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from producer.decisions.plan import BURST
-from producer.firing import LONGEST_HEAD_START, Fired, Idle, TooEarly
+from producer.firing import MAX_HEAD_START_SECONDS, Fired, Idle, TooEarly
 from producer.store.lanes import DUE_NOW, OVERDUE, RETRY, claim_due
 from shared.runtime import fault_points
 from shared.runtime.fault_points import Point
@@ -18,7 +18,7 @@ from tests.support.job_rows import insert_due, read_job
 from tests.support.services import running_producer
 from tests.support.stores import Site
 
-SOON = timedelta(seconds=LONGEST_HEAD_START / 2)
+SOON = timedelta(seconds=MAX_HEAD_START_SECONDS / 2)
 # A busy machine may need longer than that to get to its claim.
 TRIES = 200
 

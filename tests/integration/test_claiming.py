@@ -10,13 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store.jobs import DELETE_FINISHED, PLANNER
+from producer.store.jobs import DELETE_FINISHED_JOBS, PRODUCER_PLANNER_SETTINGS
 from producer.store.lanes import (
     CLAIM_DUE_NOW,
     CLAIM_OVERDUE,
     CLAIM_RETRY,
     DUE_NOW,
-    NEXT_DUE,
+    NEXT_DUE_JOB,
     NEXT_RETRY,
     OVERDUE,
     claim_due,
@@ -95,7 +95,7 @@ async def test_a_claim_of_triggers_walks_its_index_and_finds_their_jobs_by_key(d
 
 @pytest.mark.parametrize(
     ("statement", "index"),
-    [(NEXT_DUE, "jobs_due"), (NEXT_RETRY, "jobs_refused")],
+    [(NEXT_DUE_JOB, "jobs_due"), (NEXT_RETRY, "jobs_refused")],
 )
 async def test_looking_ahead_reads_one_row_of_the_index(database: Any, statement: str, index: str) -> None:
     await _fill(database)
@@ -117,7 +117,7 @@ async def test_looking_ahead_for_triggers_reads_one_row_of_the_index_on_either_s
 async def test_retention_walks_its_index_and_finds_triggers_and_rows_by_key(database: Any) -> None:
     await _fill(database)
     # Many are old enough: where the planner would rather read all triggers that wait.
-    plan = await _explain(database, DELETE_FINISHED, "interval '-1 hour'", "1000")
+    plan = await _explain(database, DELETE_FINISHED_JOBS, "interval '-1 hour'", "1000")
     scans = [node for node in _nodes(plan) if "Scan" in node["Node Type"]]
     assert {node.get("Index Name") for node in scans} - {None} == {"jobs_finished", "triggers_pkey", "jobs_pkey"}
     assert not any("Seq" in node["Node Type"] or "Sort" in node["Node Type"] for node in _nodes(plan))
@@ -144,7 +144,7 @@ async def _fill(database: Any) -> None:
 async def _explain(database: Any, statement: str, *parameters: str) -> dict[str, Any]:
     for number, value in enumerate(parameters, start=1):
         statement = statement.replace(f"${number}", value)
-    for setting, value in PLANNER.items():
+    for setting, value in PRODUCER_PLANNER_SETTINGS.items():
         await database.execute(f"set {setting} = {value}")
     explained = json.loads(await database.fetchval(f"explain (format json) {statement}"))
     root: dict[str, Any] = explained[0]["Plan"]

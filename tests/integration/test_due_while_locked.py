@@ -26,7 +26,7 @@ async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """The command shares its batch with one whose job is locked by somebody else until the first job is late."""
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     await insert_due(database, 1, prefix="b-", late=timedelta(days=-1))
     await insert_due(database, 1, prefix="first-")
     watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)

@@ -7,13 +7,12 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from delivery.store.claims import PLANNER as DELIVERY_PLANNER
-from delivery.store.samples import SAMPLE as DELIVERY_SAMPLE
-from delivery.store.samples import sample_deliveries
+from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
+from delivery.store.samples import SAMPLE_DELIVERIES, sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
 from producer.reporting import Sampler
-from producer.store.jobs import PLANNER
-from producer.store.samples import SAMPLE, sample_jobs
+from producer.store.jobs import PRODUCER_PLANNER_SETTINGS
+from producer.store.samples import SAMPLE_JOBS, sample_jobs
 from shared.postgres.pool import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
@@ -107,7 +106,7 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
     await insert_due(database, 5, prefix="later-", late=-timedelta(hours=1))
     registry = CollectorRegistry()
     metrics = ProducerMetrics(registry)
-    async with open_pool(site.database_url, "test", 1, **PLANNER) as pool:
+    async with open_pool(site.database_url, "test", 1, **PRODUCER_PLANNER_SETTINGS) as pool:
         await Sampler(pool, metrics).sample_once()
     assert registry.get_sample_value("jobs_pending") == 12
     assert registry.get_sample_value("jobs_overdue") == 7
@@ -118,12 +117,12 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
 async def test_beyond_its_bound_the_sample_is_an_estimate_and_looks_no_further(site: Site, database: Any) -> None:
     await insert_due(database, 3_000, late=timedelta(minutes=10))
     await database.execute("analyze jobs")
-    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=PLANNER)
+    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=PRODUCER_PLANNER_SETTINGS)
     try:
         sample = await sample_jobs(connection, up_to=100)
         assert sample.overdue == 100
         assert sample.pending == pytest.approx(3_000, rel=0.1)
-        plan = "\n".join(row[0] for row in await connection.fetch(f"explain (analyze, timing off) {SAMPLE}", 100))
+        plan = "\n".join(row[0] for row in await connection.fetch(f"explain (analyze, timing off) {SAMPLE_JOBS}", 100))
         assert "Seq Scan" not in plan.replace("Seq Scan on pg_class", "")
         assert "actual rows=3000" not in plan
     finally:
@@ -194,11 +193,11 @@ async def test_calls_in_flight_and_breakers_are_shown(site: Site, app: Applicati
 async def test_the_sample_of_deliveries_looks_no_further_than_its_bound(site: Site, database: Any) -> None:
     await insert_rows(database, "example.com:443", 3_000)
     await database.execute("analyze deliveries")
-    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=DELIVERY_PLANNER)
+    connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=DELIVERY_PLANNER_SETTINGS)
     try:
         sample = await sample_deliveries(connection, up_to=100)
         assert (sample.open, sample.overdue) == (100, 100)
-        plan = await connection.fetch(f"explain (analyze, timing off) {DELIVERY_SAMPLE}", 100)
+        plan = await connection.fetch(f"explain (analyze, timing off) {SAMPLE_DELIVERIES}", 100)
         text = "\n".join(row[0] for row in plan)
         assert "Seq Scan" not in text
         assert "actual rows=3000" not in text

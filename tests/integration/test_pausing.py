@@ -88,7 +88,7 @@ async def test_a_paused_job_does_not_ring_until_it_is_resumed(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody polls here: the resume itself wakes the producer."""
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site):
         await app.request(a_request(id="paused", at=in_seconds(2)))
         await app.pause("paused")

@@ -251,7 +251,7 @@ async def test_terminal_rows_are_deleted_when_they_are_old_enough(site: Site, da
 async def test_a_job_due_now_rings_without_waiting_for_a_poll(
     site: Site, app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site), running_producer(site):
         for number in range(10):
             await app.send({"id": f"now-{number}", "at": in_seconds(0)})
@@ -262,7 +262,7 @@ async def test_a_job_due_in_a_moment_rings_without_waiting_for_a_poll(
     site: Site, app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The producer sleeps until the next due moment, which it learnt when it last looked."""
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site), running_producer(site):
         await app.send({"id": "soon", "at": in_seconds(0.9)})
         await app.hears(1)

@@ -45,7 +45,7 @@ async def test_rules_that_are_a_day_behind_leave_others_their_turn(site: Site, a
 async def test_a_rule_that_is_behind_catches_up_without_waiting_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     await insert_due(database, 1, late=timedelta(seconds=5 * BURST), rule=SECONDLY)
     async with running_producer(site):
 

@@ -29,7 +29,7 @@ async def test_a_trigger_rings_once_now_outside_the_rule(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody polls here: the trigger itself wakes the producer."""
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site), running_producer(site):
         await app.request(a_rule_request(topic="tea", payload={"cups": 2}))
         before = await read_job(database, "job-1")
@@ -156,7 +156,7 @@ async def test_triggers_do_not_wait_for_a_poll_behind_those_of_a_cancelled_job(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every claim is full, mostly of what it drops; and one trigger that the broker refused is to ring tomorrow."""
-    monkeypatch.setattr("producer.lanes.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     for prefix in ("cancelled-", "live-", "refused-"):
         await insert_due(database, 1, prefix=prefix, late=timedelta(days=-1))
     await insert_triggers_of_all_jobs(database, 100)

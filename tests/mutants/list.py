@@ -93,7 +93,7 @@ _PRODUCER = (
         name="refusals-pause-without-cap",
         harm="A job whose queue was full for an hour is tried again days later.",
         file="producer/decisions/settle.py",
-        before="return min(LONGEST_PAUSE, FIRST_PAUSE * doubled)",
+        before="return min(MAX_RETRY_PAUSE, FIRST_PAUSE * doubled)",
         after="return FIRST_PAUSE * doubled",
         tests=("tests/unit/test_settle.py::test_the_pause_grows_to_a_limit",),
     ),
@@ -108,7 +108,7 @@ _PRODUCER = (
     Mutant(
         name="paused-job-rings",
         harm="A job that was paused rings all the same.",
-        file="producer/store/jobs.py",
+        file="producer/store/lanes.py",
         before=' where status = \'pending\'"""',
         after=" where status in ('pending', 'paused')\"\"\"",
         tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
@@ -116,7 +116,7 @@ _PRODUCER = (
     Mutant(
         name="claim-without-lock",
         harm="Two producers publish the same occurrence, each time.",
-        file="producer/store/jobs.py",
+        file="producer/store/lanes.py",
         before="""
    and next_run_at <= coalesce($1::timestamptz, now())
  order by next_run_at limit $2 for no key update skip locked
@@ -316,7 +316,7 @@ _SHARED = (
     Mutant(
         name="row-in-a-log-line",
         harm="A payload that Postgres refuses is written to the log, secrets and all.",
-        file="shared/postgres/pool.py",
+        file="shared/postgres/errors.py",
         before="says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error",
         after="says: object = error",
         tests=("tests/integration/test_errors_in_words.py::test_an_error_about_a_value_does_not_quote_it",),
@@ -341,7 +341,7 @@ _SHARED = (
         name="migration-without-lock-timeout",
         harm="A migration that waits for a table makes every service wait behind it, for as long as that takes.",
         file="shared/postgres/migrate.py",
-        before="await connection.execute(f\"set local lock_timeout = '{LONGEST_WAIT}'\")",
+        before="await connection.execute(f\"set local lock_timeout = '{LOCK_TIMEOUT}'\")",
         after='await connection.execute("set local lock_timeout = 0")',
         tests=("tests/integration/test_schema.py::test_nobody_waits_behind_a_migration_that_waits_for_a_table",),
     ),

@@ -36,7 +36,7 @@ from shared.amqp.connection import Broker
 from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.publisher import Publisher
-from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.postgres.pool import Pool
 from shared.runtime.loops import Stop
 from tests.simulation.broker import SimBroker, SimInbox, SimPublisher
@@ -116,14 +116,14 @@ class Steps:
         )
         try:
             await firer.fire_once()
-        except PASSING_TROUBLE:
+        except RETRYABLE_ERRORS:
             self.ledger.in_doubt(worker)
 
     async def dispatch(self, worker: Worker) -> None:
         dispatcher = self._dispatcher(worker)
         try:
             claim = await dispatcher.claimer.claim_once()
-        except PASSING_TROUBLE:
+        except RETRYABLE_ERRORS:
             return
         self.ledger.claimed(worker, claim.rows, LEASE_MARGIN)
         await _deliver(dispatcher)
@@ -148,7 +148,7 @@ class Steps:
         )
 
     async def announce(self, worker: Worker) -> None:
-        with suppress(*PASSING_TROUBLE):
+        with suppress(*RETRYABLE_ERRORS):
             await self._announcer(worker).announce_once()
 
     def _announcer(self, worker: Worker) -> Announcer:

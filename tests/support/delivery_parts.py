@@ -12,7 +12,7 @@ from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
-from delivery.store.claims import PLANNER
+from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
 from shared.postgres.pool import Pool, open_pool
 from tests.support.stores import Site
 
@@ -26,7 +26,7 @@ def a_queue(max_calls: int = 10, max_calls_per_host: int = 10, failures: int = 1
 
 @asynccontextmanager
 async def a_claimer(site: Site, queue: LocalQueue, connections: int = 1) -> AsyncIterator[Claimer]:
-    async with open_pool(site.database_url, "claiming", connections, **PLANNER) as pool:
+    async with open_pool(site.database_url, "claiming", connections, **DELIVERY_PLANNER_SETTINGS) as pool:
         yield Claimer(pool, queue, LEASE_MARGIN)
 
 

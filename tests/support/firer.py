@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from producer.firing import Firer
 from producer.metrics import Metrics
 from producer.priority import Precedence
-from producer.store.jobs import PLANNER
+from producer.store.jobs import PRODUCER_PLANNER_SETTINGS
 from producer.store.lanes import OVERDUE, Lane
 from shared.amqp.connection import Broker
 from shared.amqp.publisher import Publisher
@@ -21,7 +21,7 @@ async def a_firer(site: Site, lane: Lane = OVERDUE) -> AsyncIterator[Firer]:
     metrics = Metrics(CollectorRegistry())
     broker = Broker(site.amqp_url, name="test", names=site.names)
     async with (
-        open_pool(site.database_url, "test", 2, **PLANNER) as pool,
+        open_pool(site.database_url, "test", 2, **PRODUCER_PLANNER_SETTINGS) as pool,
         broker.connected(),
         Publisher(broker) as publisher,
     ):

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from producer.priority import LONGEST_WAIT, SHORT_TURN, Precedence
+from producer.priority import MAX_PRECEDENCE_WAIT_SECONDS, SHORT_TURN, Precedence
 from tests.support.eventually import PATIENCE
 
 
 async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("producer.priority.LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr("producer.priority.MAX_PRECEDENCE_WAIT_SECONDS", 3600.0)
     precedence, went_on = Precedence(), asyncio.Event()
 
     async def be_patient() -> None:
@@ -34,7 +34,7 @@ async def test_one_who_stands_aside_goes_on_in_any_case_after_a_while() -> None:
         began = time.monotonic()
         async with asyncio.timeout(PATIENCE):
             await precedence.stand_aside()
-        assert time.monotonic() - began >= LONGEST_WAIT / 2
+        assert time.monotonic() - began >= MAX_PRECEDENCE_WAIT_SECONDS / 2
 
 
 def test_turns_are_short_only_while_somebody_else_is_in_a_hurry() -> None:

@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from producer.decisions.plan import DueJob, Plan, plan
-from producer.decisions.settle import LONGEST_PAUSE, JobUpdate, attribute, next_claim_size, pause_after, put_off, settle
+from producer.decisions.settle import (
+    MAX_RETRY_PAUSE,
+    JobUpdate,
+    attribute,
+    next_claim_size,
+    pause_after,
+    put_off,
+    settle,
+)
 from shared.amqp.message import PublishResult
 from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
@@ -80,7 +88,7 @@ def test_success_forgets_earlier_refusals() -> None:
 
 def test_the_pause_grows_to_a_limit() -> None:
     assert [pause_after(n).total_seconds() for n in (1, 2, 3, 8)] == [1, 2, 4, 128]
-    assert pause_after(10) == pause_after(1_000_000) == LONGEST_PAUSE
+    assert pause_after(10) == pause_after(1_000_000) == MAX_RETRY_PAUSE
 
 
 def test_a_row_that_cannot_be_planned_is_put_off_where_it_stands() -> None:

@@ -26,16 +26,16 @@ from shared.amqp.wire.frames import (
     read_head,
     read_header_start,
 )
-from shared.amqp.wire.properties import MOST_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD
+from shared.amqp.wire.properties import MAX_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD
 
 _delivery_tag = Struct(">q").unpack_from
 _HEADER_START_SIZE = 14
-LONGEST_NAME = 255
+MAX_NAME_BYTES = 255
 _length = Struct(">I").unpack_from
 _seconds = Struct(">Q").unpack_from
 _TEXT = ord("S")
 # A larger table might have more fields than are read.
-_LARGEST_TABLE = MOST_FIELDS * SMALLEST_TEXT_FIELD
+_MAX_TABLE_BYTES = MAX_FIELDS * SMALLEST_TEXT_FIELD
 # Beyond it pamqp takes a timestamp for milliseconds.
 _LAST_SECOND = 0xFFFFFFFF
 
@@ -142,7 +142,7 @@ def _readable(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
-        return name.decode("ascii", "backslashreplace")[:LONGEST_NAME]
+        return name.decode("ascii", "backslashreplace")[:MAX_NAME_BYTES]
 
 
 def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _moment(seconds: int) -> datetime:
 def _read_texts(data: bytes, place: int) -> tuple[dict[str, str], int]:
     """A table of nothing but texts, and where it ends."""
     size = _length(data, place)[0]
-    if size > _LARGEST_TABLE:
+    if size > _MAX_TABLE_BYTES:
         raise Unusual
     place += 4
     end = place + size

@@ -18,9 +18,9 @@ from pamqp.common import FieldArray, FieldTable, FieldValue
 UNREADABLE_HEADER = "duebell-unreadable"
 
 # A death that RabbitMQ notes in x-death has ten fields.
-MOST_FIELDS = 2_000
+MAX_FIELDS = 2_000
 # RabbitMQ's own headers have three levels.
-MOST_LEVELS = 128
+MAX_LEVELS = 128
 # The name of a field, the letter of its type, and the length of a text: all of them may be empty.
 SMALLEST_TEXT_FIELD = 6
 
@@ -123,8 +123,8 @@ class PropertyReader:
         return values
 
     def _end_of_box(self, level: int) -> int:
-        if level > MOST_LEVELS:
-            raise ValueError(f"more than {MOST_LEVELS} levels")
+        if level > MAX_LEVELS:
+            raise ValueError(f"more than {MAX_LEVELS} levels")
         size: int = _length(self._take(4))[0]
         return self._place + size
 
@@ -134,8 +134,8 @@ class PropertyReader:
 
     def _value(self, level: int) -> FieldValue:
         self._fields += 1
-        if self._fields > MOST_FIELDS:
-            raise ValueError(f"more than {MOST_FIELDS:,} fields")
+        if self._fields > MAX_FIELDS:
+            raise ValueError(f"more than {MAX_FIELDS:,} fields")
         match kind := self._take(1):
             case b"S":
                 return _text_if_it_is_one(self._long())

@@ -20,7 +20,7 @@ from shared.amqp.message import OutgoingMessage
 
 BASIC = 60
 PERSISTENT = b"\x02"
-END = b"\xce"
+FRAME_END = b"\xce"
 # Of a header frame: class, weight, size of the body, flags. The properties follow.
 HEADER_START = 14
 # Of AMQP itself: sizes have 32 bits.
@@ -38,7 +38,7 @@ _timestamp = Struct(">Q").pack
 _length = Struct(">I").pack
 
 # Longer names than this are left to pamqp, which knows what to do with them.
-_LONGEST_HEADER_NAME = 100
+_MAX_HEADER_NAME_LENGTH = 100
 
 
 def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_body: int) -> bytes:
@@ -52,10 +52,10 @@ def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_
     publish = _publish_frame(message.exchange, message.routing_key, message.mandatory, channel)
     header = _header_frame(2, channel, HEADER_START + len(properties), BASIC, 0, size, flags)
     if 0 < size <= max_body:
-        return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, END))
+        return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, FRAME_END))
     pieces = [body[start : start + max_body] for start in range(0, size, max_body)]
-    bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, END)]
-    return b"".join((publish, header, properties, END, *bodies))
+    bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, FRAME_END)]
+    return b"".join((publish, header, properties, FRAME_END, *bodies))
 
 
 def size_of_headers(headers: Mapping[str, Any]) -> int:
@@ -125,7 +125,7 @@ def _known_timestamp(moment: datetime) -> bytes:
 def _table(headers: Mapping[str, Any]) -> bytes:
     parts: list[bytes] = []
     for name, value in sorted(headers.items()) if len(headers) > 1 else headers.items():
-        if type(value) is not str or len(name) > _LONGEST_HEADER_NAME:
+        if type(value) is not str or len(name) > _MAX_HEADER_NAME_LENGTH:
             return encode.field_table(dict(headers))
         text = value.encode()
         parts += (_known_text_field(name), _length(len(text)), text)

@@ -13,7 +13,14 @@ from delivery.attempt.retry import Answered, CallError, Delivered, GiveUp, Postp
 from delivery.dispatch.local_queue import Room
 from delivery.model import Delivery
 from delivery.results.update import given_back, update_after_call
-from delivery.store.claims import CLAIM_OLDEST, CLAIM_ROUND, PLANNER, claim_oldest, claim_round, seconds_until_next
+from delivery.store.claims import (
+    CLAIM_OLDEST,
+    CLAIM_ROUND,
+    DELIVERY_PLANNER_SETTINGS,
+    claim_oldest,
+    claim_round,
+    seconds_until_next,
+)
 from delivery.store.results import record
 from delivery.store.retention import delete_finished
 from tests.support.delivery_rows import insert_rows
@@ -117,7 +124,7 @@ async def test_claims_at_the_same_time_never_share_a_row(site: Site, database: A
 async def buffers(database: Any, sql: str, *arguments: Any) -> int:
     """How many pages the statement touches: what it costs, whatever else the machine does."""
     async with database.transaction():
-        for setting, value in PLANNER.items():
+        for setting, value in DELIVERY_PLANNER_SETTINGS.items():
             await database.execute(f"set local {setting} = {value}")
         plan = json.loads(await database.fetchval(f"explain (analyze, buffers, format json) {sql}", *arguments))
         assert "Seq Scan" not in json.dumps(plan)

@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 
 from delivery.dispatch.claimer import LOOK_AT_ROWS
-from shared.postgres.errors import PASSING_TROUBLE
+from shared.postgres.errors import RETRYABLE_ERRORS
 from tests.support.application import Application, an_application
 from tests.support.builders import a_delivery
 from tests.support.delivery_parts import a_claimer, a_queue
@@ -57,7 +57,7 @@ async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> N
     await insert_rows(database, "stumbles:80", 1)
     queue = a_queue(max_calls_per_host=2)
     async with a_claimer(site, queue) as claimer:
-        with pytest.raises(PASSING_TROUBLE):
+        with pytest.raises(RETRYABLE_ERRORS):
             await claimer.claim_once()
     assert (queue.free, queue.room_of("long:80", 0.0)) == (10, 2)
     assert await database.fetchval("select count(*) from deliveries where status = 'PROCESSING'") == 0
@@ -78,7 +78,7 @@ async def test_a_long_queue_of_one_host_flows_without_waiting_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slots that are freed while a claim is under way must be seen, though the claim could not count on them."""
-    monkeypatch.setattr("delivery.dispatch.dispatcher.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("delivery.dispatch.dispatcher.CLAIM_POLL_SECONDS", 3600.0)
     async with a_receiver() as receiver, running_delivery(site, max_in_flight_per_host=4):
         await publish_due(app, *(a_due(f"job-{number}", receiver.url) for number in range(300)))
         await wait_for_deliveries(database, 300)

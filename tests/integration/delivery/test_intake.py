@@ -31,7 +31,7 @@ def received(tag: int, due: dict[str, Any]) -> IncomingMessage:
 async def test_a_stored_delivery_is_called_without_waiting_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delivery.dispatch.dispatcher.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("delivery.dispatch.dispatcher.CLAIM_POLL_SECONDS", 3600.0)
     async with a_receiver() as receiver, running_delivery(site):
         for number in range(5):
             await publish_due(app, a_due(f"tea-{number}", receiver.url))

@@ -266,7 +266,7 @@ async def test_an_application_whose_queue_is_full_hears_later_and_keeps_nobody_w
 async def test_an_outcome_is_announced_without_waiting_for_a_poll(
     site: Site, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delivery.results.announcer.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("delivery.results.announcer.ANNOUNCE_POLL_SECONDS", 3600.0)
     async with (
         an_application(site, listen_to="delivery.#") as app,
         a_receiver() as receiver,

@@ -37,7 +37,7 @@ class EmptyTable:
 @asynccontextmanager
 async def running(table: EmptyTable, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Dispatcher]:
     """The loop of a dispatcher that claims only when something wakes it, after its first claim."""
-    monkeypatch.setattr("delivery.dispatch.dispatcher.POLL_SECONDS", 3600.0)
+    monkeypatch.setattr("delivery.dispatch.dispatcher.CLAIM_POLL_SECONDS", 3600.0)
     monkeypatch.setattr("delivery.dispatch.dispatcher.EMPTY_CLAIM_PAUSE_SECONDS", 3600.0)
     dispatcher, stop = a_dispatcher(cast("Claimer", table)), Stop()
     loop = asyncio.create_task(dispatcher._dispatch_until_stopped(stop))

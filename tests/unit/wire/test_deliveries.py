@@ -19,7 +19,7 @@ from pamqp.heartbeat import Heartbeat
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries
 from shared.amqp.wire.frames import frame_end
-from shared.amqp.wire.properties import MOST_FIELDS
+from shared.amqp.wire.properties import MAX_FIELDS
 from shared.amqp.wire.splitter import SplittingReader
 from tests.unit.wire.test_splitter import cut, fed, frames, names, properties, read_all, wire
 
@@ -217,13 +217,13 @@ async def test_a_large_message_is_not_gathered_twice() -> None:
     assert longest_rest <= 2 * MAX_WAITING_BYTES
 
 
-@pytest.mark.parametrize("fields", [MOST_FIELDS, MOST_FIELDS + 1])
+@pytest.mark.parametrize("fields", [MAX_FIELDS, MAX_FIELDS + 1])
 async def test_headers_have_as_many_fields_as_they_may_however_they_come(fields: int) -> None:
     headers: dict[str, Any] = {f"{number:03x}": "" for number in range(fields)}
     stream = b"".join(a_message(its_properties=Basic.Properties(headers=headers)))
     ours, frame_by_frame = Read().all_of(stream), Read(FrameByFrame).all_of(stream)
     assert ours.messages == frame_by_frame.messages
-    assert (ours.messages[0].unreadable is None) == (fields <= MOST_FIELDS)
+    assert (ours.messages[0].unreadable is None) == (fields <= MAX_FIELDS)
 
 
 async def test_names_that_are_not_utf_8_arrive_spelled_out() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import decode, encode
 
-from shared.amqp.wire.properties import MOST_FIELDS, PropertyReader
+from shared.amqp.wire.properties import MAX_FIELDS, PropertyReader
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_tables, properties, table, with_flags
@@ -66,12 +66,12 @@ def test_what_does_not_end_where_it_says_is_refused(written: bytes) -> None:
 
 
 def test_fields_are_counted_at_every_level() -> None:
-    allowed = table(entry(b"a", b"A" + long(b"V" * (MOST_FIELDS - 1))))
-    assert len(read_table(allowed)["a"]) == MOST_FIELDS - 1
+    allowed = table(entry(b"a", b"A" + long(b"V" * (MAX_FIELDS - 1))))
+    assert len(read_table(allowed)["a"]) == MAX_FIELDS - 1
     with pytest.raises(ValueError, match="fields"):
-        read_table(table(entry(b"a", b"A" + long(b"V" * MOST_FIELDS))))
+        read_table(table(entry(b"a", b"A" + long(b"V" * MAX_FIELDS))))
     with pytest.raises(ValueError, match="fields"):
-        read_table(table(*[entry(b"a", nested_tables(9))] * (MOST_FIELDS // 10 + 1)))
+        read_table(table(*[entry(b"a", nested_tables(9))] * (MAX_FIELDS // 10 + 1)))
 
 
 def test_as_many_deaths_as_a_message_can_die_are_read() -> None:
