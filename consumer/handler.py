@@ -28,8 +28,7 @@ from shared.contract.instants import format_instant
 from shared.contract.messages import REPLY_TYPE, Outcome
 from shared.contract.names import Names
 from shared.contract.trace_context import read_traceparent, trace_headers
-from shared.postgres.errors import together_or_one_by_one
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder

@@ -15,8 +15,8 @@ from delivery.results.update import DeliveryUpdate
 from delivery.status import DeliveryStatus
 from delivery.store.results import record
 from shared.contract.trace_context import trace_headers
-from shared.postgres.errors import RETRYABLE_ERRORS, describe, together_or_one_by_one
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
+from shared.postgres.errors import RETRYABLE_ERRORS, describe
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.lateness import Stage

@@ -1,15 +1,6 @@
-"""What the errors of Postgres mean, and how a batch is stored when Postgres refuses one of its rows."""
-
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+"""What the errors of Postgres mean: which are about one row, which can be retried, and how they read in a log line."""
 
 import asyncpg
-
-from shared.runtime.logs import get_log
-from shared.runtime.loops import mark_turn
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 # What Postgres says about a row: trying again would not help, and the row must not take its neighbours with it.
 ROW_ERRORS = (
@@ -31,27 +22,3 @@ def describe(error: BaseException) -> str:
     if isinstance(error, asyncpg.DataError) and error.__cause__ is not None:
         says = str(says).partition(":")[0]
     return " ".join(f"{type(error).__name__}: {says}".split()).rstrip(": ")
-
-
-async def together_or_one_by_one(
-    items: Sequence[Item],
-    store: Callable[[Sequence[Item]], Awaitable[list[Result]]],
-    refused: Callable[[Item, str], Result],
-    on_split: Callable[[], None],
-) -> list[Result]:
-    """One result per item, in order. One row that Postgres refuses must not take its neighbours with it: when the batch
-    fails over a row, its members are tried one by one. Everything else is raised: it is no row's fault.
-    """
-    try:
-        return await store(items)
-    except ROW_ERRORS as error:
-        on_split()
-        get_log().warning("batch_split", items=len(items), error=describe(error))
-    results: list[Result] = []
-    for item in items:
-        mark_turn()
-        try:
-            results += await store([item])
-        except ROW_ERRORS as error:
-            results.append(refused(item, describe(error)))
-    return results

@@ -1,26 +1,29 @@
-"""Postgres: the pool, what counts as a passing trouble, and whether the schema is current.
+"""Postgres: the pool, whether the schema is current, and how a batch is stored of which Postgres refuses one row.
 
 Every statement has a deadline, on our side and on the server's; a session that hangs inside a transaction is ended by
 Postgres itself, so that its row locks cannot outlive a frozen process for long.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeAlias, TypeVar
 
 import asyncpg
 
-from shared.postgres.errors import RETRYABLE_ERRORS, describe
+from shared.postgres.errors import RETRYABLE_ERRORS, ROW_ERRORS, describe
 from shared.postgres.migrate import current_version, newest_version
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
+from shared.runtime.loops import mark_turn
 
 # Generic in the type checker's eyes only.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 CONNECT_TIMEOUT = 10.0
 # How long a caller waits for a free connection of the pool.
@@ -92,3 +95,27 @@ async def _wait_a_while(problem: str, backoff: Backoff) -> None:
 async def schema_is_current(pool: Pool) -> bool:
     async with pool.acquire(timeout=2.0) as connection:
         return await current_version(connection) >= newest_version()
+
+
+async def together_or_one_by_one(
+    items: Sequence[Item],
+    store: Callable[[Sequence[Item]], Awaitable[list[Result]]],
+    refused: Callable[[Item, str], Result],
+    on_split: Callable[[], None],
+) -> list[Result]:
+    """One result per item, in order. One row that Postgres refuses must not take its neighbours with it: when the batch
+    fails over a row, its members are tried one by one. Everything else is raised: it is no row's fault.
+    """
+    try:
+        return await store(items)
+    except ROW_ERRORS as error:
+        on_split()
+        get_log().warning("batch_split", items=len(items), error=describe(error))
+    results: list[Result] = []
+    for item in items:
+        mark_turn()
+        try:
+            results += await store([item])
+        except ROW_ERRORS as error:
+            results.append(refused(item, describe(error)))
+    return results
