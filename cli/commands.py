@@ -15,7 +15,7 @@ from cli.moments import parse_duration
 from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
 from cli.running import run
 from cli.sending import send
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 from shared.recurrence.spec import Fold, Gap

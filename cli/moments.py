@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from shared.contract.instants import parse_date_time
+from shared.contract.fields import parse_date_time
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")

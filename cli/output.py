@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.failures import Failure
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 
 AsJson = Annotated[
     bool | None,

@@ -9,7 +9,7 @@ import typer
 from cli.failures import Failure
 from cli.output import AsJson, show_json, show_table, wants_json
 from cli.running import run
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule, load_zone
 from shared.recurrence.spec import Fold, Gap
 

@@ -24,10 +24,9 @@ from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant, read_traceparent, trace_headers
 from shared.contract.messages import REPLY_TYPE, Outcome
 from shared.contract.names import Names
-from shared.contract.trace_context import read_traceparent, trace_headers
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log

@@ -11,9 +11,8 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, Validatio
 
 from delivery.http.request import host_of
 from shared.amqp.message import IncomingMessage
-from shared.contract.instants import require_year_in_range
+from shared.contract.fields import read_traceparent, require_year_in_range
 from shared.contract.messages import DUE_TYPE, ScheduleDue, Webhook
-from shared.contract.trace_context import read_traceparent
 
 MAX_ERRORS = 10
 MAX_ERROR_LENGTH = 300

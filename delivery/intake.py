@@ -15,7 +15,7 @@ from shared.amqp.inbox import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher
-from shared.contract.trace_context import read_traceparent, trace_headers
+from shared.contract.fields import read_traceparent, trace_headers
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log

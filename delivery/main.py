@@ -32,7 +32,7 @@ from delivery.store.samples import count_open
 from shared.amqp.connection import Broker
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.names import Names
 from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention

@@ -10,9 +10,7 @@ from producer.metrics import Metrics
 from producer.store.lanes import Lane
 from producer.store.samples import sample_jobs
 from shared.amqp.message import PublishResult
-from shared.contract.idempotency import idempotency_key
-from shared.contract.instants import format_instant
-from shared.contract.trace_context import trace_headers
+from shared.contract.fields import format_instant, idempotency_key, trace_headers
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
 from shared.recurrence import Occurrence
 from shared.runtime.lateness import LATE_AFTER

@@ -16,7 +16,7 @@ import aio_pika
 import asyncpg
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 

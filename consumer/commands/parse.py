@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from consumer.commands.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
 from consumer.commands.schedule import Schedule, resolve
 from consumer.errors import Refusal
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.messages import (
     CANCEL_TYPE,
     PAUSE_TYPE,

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from consumer.errors import Refusal
-from shared.contract.instants import format_instant, parse_date_time, require_year_in_range
+from shared.contract.fields import format_instant, parse_date_time, require_year_in_range
 from shared.contract.messages import Misfire, ScheduleRequest
 from shared.recurrence import (
     BadRule,

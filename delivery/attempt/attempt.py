@@ -26,7 +26,7 @@ from delivery.http.request import prepare
 from delivery.metrics import Metrics
 from delivery.model import Delivery
 from delivery.results.update import DeliveryUpdate, update_after_call
-from shared.contract.trace_context import trace_headers
+from shared.contract.fields import trace_headers
 from shared.runtime.logs import get_log
 
 

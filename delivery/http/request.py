@@ -16,8 +16,7 @@ from delivery.attempt.retry import CallError, Unanswered
 from delivery.attempt.signing import signature_headers
 from delivery.http.address_guard import AddressRules
 from delivery.model import Delivery
-from shared.contract.instants import AS_INSTANTS
-from shared.contract.trace_context import trace_headers
+from shared.contract.fields import AS_INSTANTS, trace_headers
 from shared.version import VERSION
 
 USER_AGENT = f"Duebell/{VERSION}"

@@ -16,10 +16,9 @@ from delivery.store.announcements import Announcement, claim_announcements, sett
 from shared.amqp.connection import Broker
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
-from shared.contract.instants import AS_INSTANTS
+from shared.contract.fields import AS_INSTANTS, trace_headers
 from shared.contract.messages import COMPLETED_TYPE, FAILED_TYPE
 from shared.contract.names import Names, delivery_routing_key
-from shared.contract.trace_context import trace_headers
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.backoff import Backoff

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from delivery.model import Delivery
-from shared.contract.instants import format_instant
-from shared.contract.trace_context import trace_headers
+from shared.contract.fields import format_instant, trace_headers
 from shared.runtime.lateness import LATE_AFTER
 from shared.runtime.logs import get_log
 

@@ -14,7 +14,7 @@ from delivery.results.late import log_if_late
 from delivery.results.update import DeliveryUpdate
 from delivery.status import DeliveryStatus
 from delivery.store.results import record
-from shared.contract.trace_context import trace_headers
+from shared.contract.fields import trace_headers
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
 from shared.runtime.backoff import Backoff

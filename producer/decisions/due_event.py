@@ -7,11 +7,9 @@ import orjson
 
 from producer.decisions.plan import DueJob
 from shared.amqp.message import OutgoingMessage
-from shared.contract.idempotency import idempotency_key
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant, idempotency_key, trace_headers
 from shared.contract.messages import DUE_TYPE
 from shared.contract.names import Names, due_routing_key
-from shared.contract.trace_context import trace_headers
 from shared.recurrence import Occurrence
 
 IDEMPOTENCY_HEADER = "idempotency-key"

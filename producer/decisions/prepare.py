@@ -7,8 +7,8 @@ from producer.decisions.due_event import due_event
 from producer.decisions.plan import Claim, DueJob, Plan, plan
 from producer.decisions.settle import PlannedFiring
 from shared.amqp.message import OutgoingMessage
+from shared.contract.fields import trace_headers
 from shared.contract.names import Names
-from shared.contract.trace_context import trace_headers
 from shared.recurrence import BadRule
 from shared.runtime.logs import get_log
 from shared.runtime.loops import MAX_HOLD_SECONDS, LoopYielder

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.contract.instants import parse_date_time
+from shared.contract.fields import parse_date_time
 from tests.acceptance.delivery.processes import delivery_process
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from tests.chaos.application import Application
 from tests.chaos.ledger import Plan, now
 

@@ -10,7 +10,7 @@ import orjson
 from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule, upcoming
 from delivery.http.request import host_of
-from shared.contract.instants import FIRST_YEAR, LAST_YEAR
+from shared.contract.fields import FIRST_YEAR, LAST_YEAR
 from shared.recurrence import RuleSpec
 
 

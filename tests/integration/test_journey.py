@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.contract.idempotency import idempotency_key
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant, idempotency_key
 from tests.support.application import Application
 from tests.support.eventually import eventually
 from tests.support.services import running_consumer, running_producer

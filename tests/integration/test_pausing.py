@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.eventually import eventually

@@ -10,7 +10,7 @@ import aio_pika
 import pytest
 
 from producer.decisions.plan import BURST
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
 from tests.support.eventually import eventually

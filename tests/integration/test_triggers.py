@@ -11,8 +11,7 @@ import pytest
 from producer.store.jobs import delete_finished
 from producer.store.lanes import claim_due, look_ahead
 from producer.store.triggers import TRIGGERS
-from shared.contract.idempotency import idempotency_key
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant, idempotency_key
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request, a_rule_request
 from tests.support.eventually import PATIENCE, eventually

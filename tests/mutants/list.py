@@ -359,7 +359,7 @@ _SHARED = (
     Mutant(
         name="key-without-separator",
         harm="Two jobs whose ids and topics run into each other share a key, and one of them is never delivered.",
-        file="shared/contract/idempotency.py",
+        file="shared/contract/fields.py",
         before='text = "\\0".join(',
         after='text = "".join(',
         tests=("tests/unit/test_idempotency.py::test_every_part_counts_and_parts_do_not_run_into_each_other",),

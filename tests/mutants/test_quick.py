@@ -16,7 +16,7 @@ A_FEW = ("refusal-counts-as-ring", "breaker-never-opens", "key-without-separator
 
 # A test that every mutant below leaves as it is.
 TEST = "tests/unit/test_idempotency.py::test_the_key_is_the_same_for_the_same_instant_in_another_zone"
-FILE = "shared/contract/idempotency.py"
+FILE = "shared/contract/fields.py"
 
 
 def a_mutant(name: str, before: str, after: str) -> Mutant:

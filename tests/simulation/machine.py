@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
 from shared.amqp.message import OutgoingMessage
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY
 from tests.simulation.broker import REPLY_QUEUE, SimBroker
 from tests.simulation.ledger import Asked, Broken, Ledger

@@ -7,7 +7,7 @@ from typing import Any
 from consumer.commands.schedule import Schedule
 from delivery.model import Delivery
 from producer.decisions.plan import DueJob
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from shared.contract.messages import Misfire
 from shared.recurrence import Occurrence, RuleSpec
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import aio_pika
 
-from shared.contract.idempotency import idempotency_key
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant, idempotency_key
 from tests.support.application import Application
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from producer.decisions.due_event import IDEMPOTENCY_HEADER, due_event
 from producer.decisions.plan import DueJob
-from shared.contract.idempotency import idempotency_key
+from shared.contract.fields import idempotency_key
 from shared.contract.names import Names
 from tests.support.builders import NOON, a_due_job
 

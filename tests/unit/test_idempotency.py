@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta, timezone
 
-from shared.contract.idempotency import idempotency_key
+from shared.contract.fields import idempotency_key
 
 AT = datetime(2030, 6, 1, 12, tzinfo=UTC)
 

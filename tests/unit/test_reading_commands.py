@@ -8,7 +8,7 @@ import pytest
 
 from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.commands.schedule import Schedule, upcoming
-from shared.contract.instants import format_instant
+from shared.contract.fields import format_instant
 from tests.support.builders import NOON, a_request, a_rule_request
 
 LIMIT = 256 * 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.contract.trace_context import read_traceparent, trace_headers
+from shared.contract.fields import read_traceparent, trace_headers
 
 VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
