@@ -80,9 +80,7 @@ audit: setup ## ask whether a vulnerability is known in what a release installs 
 	@.ci/audit $(ARGS)
 
 sbom: setup ## write the software bill of materials of a release to sbom.cdx.json
-	@PYTHONWARNINGS=ignore .venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file sbom.cdx.json \
-		requirements.lock
-	@echo "sbom: $$(grep -c '"purl"' sbom.cdx.json) packages in sbom.cdx.json"
+	@.ci/sbom sbom.cdx.json
 
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
 	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }

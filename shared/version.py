@@ -1,3 +1,3 @@
-"""The release, as a webhook receiver sees it in User-Agent. Kept equal to pyproject.toml by a test."""
+"""The version of this release: in the package's metadata, in `duebell --version`, and in the User-Agent of webhooks."""
 
 VERSION = "0.1.0"

@@ -20,6 +20,8 @@ from duebell.requests import request
 from duebell.scheduler import Scheduler
 from duebell.seen import InMemorySeen, Seen
 
+__version__ = "0.1.0"
+
 __all__ = [
     "DuebellError",
     "InMemorySeen",

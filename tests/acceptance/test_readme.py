@@ -9,9 +9,9 @@ import pytest
 
 from stack.roles import APPLICATION
 from tests.support.application import an_application
-from tests.support.client_environment import client_python
 from tests.support.client_program import a_program
 from tests.support.eventually import PATIENCE
+from tests.support.installed_packages import client_python
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
 

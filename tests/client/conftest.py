@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stack.roles import APPLICATION
-from tests.support.client_environment import client_python
 from tests.support.client_program import Installed
+from tests.support.installed_packages import client_python
 from tests.support.stores import Site, Stores
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from shared.contract import messages
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY, Names
-from tests.support.client_environment import CLIENT
 from tests.support.client_program import Installed
+from tests.support.installed_packages import CLIENT
 
 SCRIPT = Path(__file__).parent / "scripts" / "contract.py"
 # Words for people, which may differ.

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.application import an_application
-from tests.support.client_environment import CLIENT
 from tests.support.client_program import Installed
 from tests.support.eventually import PATIENCE
+from tests.support.installed_packages import CLIENT
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, put_topology, remove_topology
 

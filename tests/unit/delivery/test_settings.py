@@ -1,8 +1,6 @@
 """The settings of delivery as an operator writes them."""
 
-import tomllib
 from ipaddress import ip_network
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -10,7 +8,6 @@ from pydantic import ValidationError
 from delivery.http.proxy import parse_proxy
 from delivery.settings import DeliverySettings
 from shared.runtime.settings import load_settings
-from shared.version import VERSION
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:p@127.0.0.1/d", "AMQP_URL": "amqp://127.0.0.1/"}
 
@@ -43,10 +40,6 @@ def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
 
 def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "whsec" not in repr(settings(monkeypatch, WEBHOOK_SECRETS='{"a": "whsec_x"}'))
-
-
-def test_the_user_agent_names_this_release() -> None:
-    assert tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 def test_a_proxy_is_an_address_and_its_password_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
