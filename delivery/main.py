@@ -6,11 +6,12 @@ import ssl
 import sys
 from collections.abc import Coroutine
 from datetime import timedelta
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
-from delivery.attempt.attempt import Attempter
 from delivery.attempt.retry import RetryPolicy
+from delivery.attempt.runner import AttemptRunner
 from delivery.attempt.signing import Secrets
 from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
@@ -18,28 +19,26 @@ from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
-from delivery.http.proxy import Proxy, parse_proxy
-from delivery.http.tls import tls_context
+from delivery.http.connection_settings import Proxy, parse_proxy, tls_context
 from delivery.intake import DueHandler
 from delivery.metrics import Metrics
 from delivery.results.announcer import Announcer
 from delivery.results.recorder import Recorder
-from delivery.sampling import Sampler
 from delivery.settings import DeliverySettings
 from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
 from delivery.store.retention import delete_finished
-from delivery.store.samples import count_open
+from delivery.store.samples import count_open, sample_deliveries
 from shared.amqp.connection import Broker
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import format_instant
 from shared.contract.names import Names
-from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs, get_log
 from shared.runtime.loops import Stop, Watchdog, first_of, for_life
-from shared.runtime.periodic import sample_until_stopped
+from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 
@@ -73,7 +72,7 @@ async def deliver(
         if stop.requested:
             return
         announcer = Announcer(pool, outbound, announcing, metrics, settings.publish_timeout_seconds)
-        attempter = Attempter(
+        attempts = AttemptRunner(
             caller=caller,
             secrets=secrets,
             rules=rules,
@@ -84,7 +83,7 @@ async def deliver(
         queue = _local_queue(settings)
         dispatcher = Dispatcher(
             claimer=Claimer(pool, queue, settings.lease_margin_seconds),
-            attempter=attempter,
+            attempts=attempts,
             recorder=Recorder(pool, metrics, announcer),
             queue=queue,
             metrics=metrics,
@@ -113,7 +112,7 @@ async def deliver(
             start("dispatcher", dispatch())
             start("intake", consume_until_stopped(intake, handler, stop))
             start("announcer", announcer.run(all_recorded))
-            start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
+            start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics), stop))
             start("retention", retention.retire_until_stopped(stop))
 
 
@@ -155,6 +154,16 @@ async def _look_around(pool: Pool) -> None:
         at_least=deliveries == COUNT_OPEN_UP_TO,
         oldest_due_at=format_instant(oldest) if oldest else None,
     )
+
+
+async def _sample_once(pool: Pool, metrics: Metrics) -> None:
+    """Set the gauges that show how many deliveries are open, and how long the oldest one has been overdue."""
+    async with pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+        sample = await sample_deliveries(connection, MAX_COUNTED_ROWS)
+    metrics.open.set(sample.open)
+    metrics.overdue.set(sample.overdue)
+    metrics.oldest_overdue.set(sample.oldest_overdue_seconds)
+    metrics.dead_rows.set(sample.dead_rows)
 
 
 def main() -> int:

@@ -49,7 +49,7 @@ class Metrics:
         )
         self.deleted = Counter("deliveries_deleted", "Ended deliveries deleted by retention", registry=registry)
 
-        # Sampled: see delivery.sampling. Every replica says the same, so take the maximum, not the sum.
+        # Sampled: see `_sample_once` in delivery.main. Every replica says the same, so take the maximum, not the sum.
         self.open = Gauge("deliveries_open", "Deliveries that have not ended, counted up to 10,000", registry=registry)
         self.overdue = Gauge(
             "deliveries_overdue", "Deliveries that wait for their turn, counted up to 10,000", registry=registry

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
 from delivery.http.address_guard import Network, parse_networks, parse_ports
-from delivery.http.proxy import parse_proxy
+from delivery.http.connection_settings import parse_proxy
 from shared.runtime.settings import Settings
 
 

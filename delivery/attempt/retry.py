@@ -38,9 +38,9 @@ class CallError(StrEnum):
     INVALID_URL = "invalid_url"
 
 
-HOPELESS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, CallError.INVALID_URL})
+FINAL_ERRORS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, CallError.INVALID_URL})
 # These never reached the receiver, and say nothing about it.
-OUR_OWN = HOPELESS | {CallError.SECRET_MISSING, CallError.TOO_MANY_LOOKUPS, CallError.UNEXPECTED}
+NOT_ABOUT_THE_HOST = FINAL_ERRORS | {CallError.SECRET_MISSING, CallError.TOO_MANY_LOOKUPS, CallError.UNEXPECTED}
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
@@ -116,7 +116,7 @@ def _after_answer(answer: Answered, state: RetryState, policy: RetryPolicy) -> O
 
 
 def _after_error(error: CallError, state: RetryState, policy: RetryPolicy) -> Outcome:
-    if error in HOPELESS:
+    if error in FINAL_ERRORS:
         return GiveUp(error)
     if error is CallError.TOO_MANY_LOOKUPS:
         return Postpone(LOOKUP_PAUSE * (1 + state.chance), error)  # those that came together do not come back together
@@ -151,7 +151,7 @@ def requested_pause(retry_after: str | None, now: datetime) -> timedelta:
     return max(timedelta(0), moment - now)
 
 
-def host_is_well(result: CallResult) -> bool | None:
+def shows_healthy_host(result: CallResult) -> bool | None:
     """What the attempt says about its host; None if it says nothing. A 404 comes from a host that is alive."""
     match result:
         case Answered(status=status):
@@ -159,7 +159,7 @@ def host_is_well(result: CallResult) -> bool | None:
                 return None
             return status < 500 and status != 429
         case Unanswered(error=error):
-            return None if error in OUR_OWN else False
+            return None if error in NOT_ABOUT_THE_HOST else False
         case _:
             assert_never(result)
 

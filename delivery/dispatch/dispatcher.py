@@ -10,14 +10,13 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from delivery.attempt.attempt import Attempter, AttemptResult
+from delivery.attempt.runner import AttemptRunner, FinishedCall
 from delivery.dispatch.circuit_breaker import BreakerChange
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.local_queue import LeasedDelivery, LocalQueue
 from delivery.metrics import Metrics
-from delivery.model import Delivery
+from delivery.model import Delivery, DeliveryUpdate, given_back
 from delivery.results.recorder import Recorder
-from delivery.results.update import DeliveryUpdate, given_back
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
@@ -38,7 +37,7 @@ TIME_TO_GIVE_BACK = 3.0
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
     claimer: Claimer
-    attempter: Attempter
+    attempts: AttemptRunner
     recorder: Recorder
     queue: LocalQueue
     metrics: Metrics
@@ -143,7 +142,7 @@ class Dispatcher:
         """Call one row that is in `calling`. After it the row is unwritten, and its outcome is with the recorder."""
         delivery = leased.delivery
         try:
-            result = await self.attempter.attempt(leased)
+            result = await self.attempts.run(leased)
         except asyncio.CancelledError:
             self.recorder.submit(given_back(delivery))  # `run` waits until it is written
             raise
@@ -207,8 +206,8 @@ class Dispatcher:
             if self._may_have_more:
                 self._wakeup.set()
 
-    def _report(self, delivery: Delivery, result: AttemptResult) -> None:
-        well = result.host_is_well
+    def _report(self, delivery: Delivery, result: FinishedCall) -> None:
+        well = result.host_is_healthy
         if well is None:
             return
         change = self.queue.report(delivery.host, well=well, seconds=result.seconds, now=time.monotonic())

@@ -28,6 +28,7 @@ import msgspec
 
 from delivery.dispatch.circuit_breaker import Breaker, BreakerChange, BreakerPolicy
 from delivery.dispatch.host_state import HostStates
+from delivery.errors import NotInPlace
 from delivery.model import Delivery
 
 # Multiples of the calls that are allowed in all.
@@ -76,10 +77,6 @@ class Counts(NamedTuple):
     waiting: int
     calling: int
     unwritten: int
-
-
-class NotInPlace(Exception):
-    """A bug: a row was to leave a place where it is not."""
 
 
 @dataclass(slots=True)

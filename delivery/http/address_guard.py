@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from delivery.errors import ForbiddenAddress
+
 Network = IPv4Network | IPv6Network
 
 _NOT_PUBLIC_4 = tuple(
@@ -51,12 +53,6 @@ _NOT_PUBLIC_6 = tuple(
 # Names below these are known on the inside alone. So is every name without a dot.
 _INSIDE_DOMAINS = (".internal", ".local", ".localdomain", ".home.arpa")
 _LOOPBACK = ("127.0.0.1", "::1")
-
-
-class ForbiddenAddress(Exception):
-    """The guard refuses the address. Not an OSError: aiohttp would take one for a connection that failed and try the
-    next address.
-    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from delivery.errors import LookupFailed, TooManyLookups
 from delivery.http.address_guard import AddressRules
 
 # A lookup that hangs keeps its thread until the system gives up on it; this is how many there may be at once.
@@ -21,14 +22,6 @@ MAX_HANGING_OF_ONE_DOMAIN = 64
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 Lookup = Callable[[str, int], list[AddressInfo]]
-
-
-class LookupFailed(OSError):
-    """The name has no address. An OSError, which aiohttp takes for a failed lookup."""
-
-
-class NoLookupToSpare(Exception):
-    """Too many lookups hang: this one was not made, and nothing is known about the name."""
 
 
 def system_lookup(host: str, port: int) -> list[AddressInfo]:
@@ -62,7 +55,7 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed, NoLookupToSpare if
+        """LookupFailed if there is no answer, ForbiddenAddress if one of the answers is not allowed, TooManyLookups if
         the lookup was not made.
         """
         under_way = self._under_way.get(host) or self._start(host, port)
@@ -89,7 +82,7 @@ class GuardedResolver(AbstractResolver):
         loop = asyncio.get_running_loop()
         under_way = _UnderWay(domain_of(host), loop.time(), loop.create_future())
         if not self._has_room_for(under_way):
-            raise NoLookupToSpare
+            raise TooManyLookups
         self._under_way[host] = under_way
 
         def finish(looked_up: _LookedUp) -> None:
@@ -112,7 +105,7 @@ class GuardedResolver(AbstractResolver):
             threading.Thread(target=look_up, daemon=True, name="name lookup").start()
         except RuntimeError:  # no more threads to be had
             del self._under_way[host]
-            raise NoLookupToSpare from None
+            raise TooManyLookups from None
         return under_way
 
     def _has_room_for(self, new: _UnderWay) -> bool:

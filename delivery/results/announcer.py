@@ -11,7 +11,7 @@ from datetime import timedelta
 import orjson
 
 from delivery.metrics import Metrics
-from delivery.status import DeliveryStatus
+from delivery.model import DeliveryStatus
 from delivery.store.announcements import Announcement, claim_announcements, settle_announcements
 from shared.amqp.connection import Broker
 from shared.amqp.message import OutgoingMessage, PublishResult

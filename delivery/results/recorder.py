@@ -7,19 +7,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from delivery.metrics import Metrics
+from delivery.model import Delivery, DeliveryStatus, DeliveryUpdate
 from delivery.results.announcer import Announcer
-from delivery.results.late import log_if_late
-from delivery.results.update import DeliveryUpdate
-from delivery.status import DeliveryStatus
 from delivery.store.results import record
-from shared.contract.fields import trace_headers
+from shared.contract.fields import format_instant, trace_headers
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
-from shared.runtime.lateness import Stage
+from shared.runtime.lateness import LATE_AFTER, Stage
 from shared.runtime.logs import Log, get_log
 from shared.runtime.loops import waiting_outside
 
@@ -139,3 +138,33 @@ def _refused(result: DeliveryUpdate, error: str) -> bool:
     # A bug, not a lost lease; but to the row it is the same: its lease ends, and it is tried again.
     get_log().error("record_refused", idempotency_key=result.delivery.idempotency_key, error=error)
     return False
+
+
+def log_if_late(delivery: Delivery, delivered_at: datetime) -> bool:
+    """Log a delivery that succeeded more than a minute after its due moment. Returns whether it did."""
+    lateness = delivered_at - delivery.due_at
+    if lateness <= LATE_AFTER:
+        return False
+    minutes = lateness.total_seconds() / 60
+    get_log().warning(
+        "delivered_late",
+        idempotency_key=delivery.idempotency_key,
+        id=delivery.job_id,
+        due_at=format_instant(delivery.due_at),
+        delivered_at=format_instant(delivered_at),
+        late_minutes=int(minutes),
+        late_hours=round(minutes / 60, 1),
+        reason=main_cause_of_lateness(delivery, delivered_at),
+        **trace_headers(delivery.traceparent),
+    )
+    return True
+
+
+def main_cause_of_lateness(delivery: Delivery, delivered_at: datetime) -> str:
+    """Name the part of the way that took most of the time."""
+    shares = {
+        "recovery from downtime": delivery.fired_at - delivery.due_at,
+        "waited in the queue": delivery.created_at - delivery.fired_at,
+        "retries" if delivery.retry_count else "waited for its turn": delivered_at - delivery.created_at,
+    }
+    return max(shares, key=lambda reason: shares[reason])

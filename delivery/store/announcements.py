@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from delivery.status import DeliveryStatus
+from delivery.model import DeliveryStatus
 from shared.postgres.pool import Connection
 
 CLAIM_ANNOUNCEMENTS = """

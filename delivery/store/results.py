@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 
-from delivery.results.update import DeliveryUpdate
+from delivery.model import DeliveryUpdate
 from shared.postgres.pool import Connection
 
 # The guard on version: a worker that lost its lease finds no row, and neither its attempt nor its outcome is written.

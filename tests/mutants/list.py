@@ -228,7 +228,7 @@ _DELIVERY = (
     Mutant(
         name="lease-never-checked",
         harm="A process that stood still calls a webhook whose delivery another replica has taken over meanwhile.",
-        file="delivery/attempt/attempt.py",
+        file="delivery/attempt/runner.py",
         before="if started - leased.leased_at > self.lease_margin:",
         after="if started < leased.leased_at:",
         tests=("tests/unit/delivery/test_attempt.py::test_a_lease_that_may_end_during_the_call_is_not_used",),

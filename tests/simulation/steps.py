@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from consumer.handler import BatchHandler
 from consumer.metrics import Metrics as ConsumerMetrics
-from delivery.attempt.attempt import Attempter
 from delivery.attempt.retry import Answered, CallError, CallResult, RetryPolicy, Unanswered
+from delivery.attempt.runner import AttemptRunner
 from delivery.attempt.signing import Secrets
 from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
@@ -129,7 +129,7 @@ class Steps:
         await _deliver(dispatcher)
 
     def _dispatcher(self, worker: Worker) -> Dispatcher:
-        attempter = Attempter(
+        attempts = AttemptRunner(
             caller=cast("Caller", SimCaller(worker, self.ledger)),
             secrets=Secrets.load(None, None),
             rules=AddressRules((), frozenset()),
@@ -141,7 +141,7 @@ class Steps:
         queue = LocalQueue(3, 3, BreakerPolicy(failures=1_000_000))
         return Dispatcher(
             claimer=Claimer(_pool(worker), queue, LEASE_MARGIN),
-            attempter=attempter,
+            attempts=attempts,
             recorder=Recorder(_pool(worker), self.delivery_metrics, self._announcer(worker)),
             queue=queue,
             metrics=self.delivery_metrics,

@@ -30,10 +30,10 @@ async def a_claimer(site: Site, queue: LocalQueue, connections: int = 1) -> Asyn
         yield Claimer(pool, queue, LEASE_MARGIN)
 
 
-def a_dispatcher(claimer: Claimer, attempter: Any = UNUSED, recorder: Any = UNUSED) -> Dispatcher:
+def a_dispatcher(claimer: Claimer, attempts: Any = UNUSED, recorder: Any = UNUSED) -> Dispatcher:
     return Dispatcher(
         claimer=claimer,
-        attempter=attempter,
+        attempts=attempts,
         recorder=recorder,
         queue=claimer.queue,
         metrics=Metrics(CollectorRegistry()),

@@ -6,10 +6,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from delivery.attempt.retry import Answered, Delivered
+from delivery.attempt.runner import update_after_call
 from delivery.dispatch.local_queue import Room
 from delivery.metrics import Metrics
 from delivery.results.announcer import Announcer
-from delivery.results.update import update_after_call
 from delivery.store.claims import claim_oldest
 from delivery.store.results import record
 from shared.amqp.message import OutgoingMessage, PublishResult

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from delivery.attempt.retry import Answered, CallError, Unanswered
 from delivery.http.address_guard import AddressRules, parse_networks
-from delivery.http.caller import ANSWER_CAP, Caller
+from delivery.http.caller import MAX_ANSWER_BYTES, Caller
 from delivery.http.resolver import AddressInfo
 from tests.support.certificates import self_signed
 from tests.support.eventually import PATIENCE
@@ -35,7 +35,7 @@ async def test_a_body_is_read_only_to_its_cap() -> None:
             await response.write(b"x" * 65536)
 
     async with a_receiver(endless) as receiver:
-        assert await call(receiver.url) == Answered(200, None, b"x" * ANSWER_CAP)
+        assert await call(receiver.url) == Answered(200, None, b"x" * MAX_ANSWER_BYTES)
 
 
 async def test_a_compressed_bomb_stays_compressed() -> None:
@@ -45,7 +45,7 @@ async def test_a_compressed_bomb_stays_compressed() -> None:
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
     async with a_receiver(answer) as receiver:
-        assert await call(receiver.url) == Answered(200, None, bomb[:ANSWER_CAP])
+        assert await call(receiver.url) == Answered(200, None, bomb[:MAX_ANSWER_BYTES])
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from delivery.attempt.retry import Answered, CallError, Delivered, GiveUp, Postpone, Retry, Unanswered
+from delivery.attempt.runner import update_after_call
 from delivery.dispatch.local_queue import Room
-from delivery.model import Delivery
-from delivery.results.update import given_back, update_after_call
+from delivery.model import Delivery, given_back
 from delivery.store.claims import (
     CLAIM_OLDEST,
     CLAIM_ROUND,

@@ -11,7 +11,7 @@ import pytest
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.caller import Caller
-from delivery.http.tls import tls_context
+from delivery.http.connection_settings import tls_context
 from tests.support.certificates import Authority, Certificate
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from delivery.dispatch.claimer import LOOK_AT_ROWS
 from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, LeasedDelivery
-from delivery.results.update import DeliveryUpdate
+from delivery.model import DeliveryUpdate
 from tests.support.builders import a_delivery
 from tests.support.delivery_parts import a_claimer, a_dispatcher, a_queue, call_all
 from tests.support.delivery_rows import insert_rows, wait_for_delivery
@@ -109,7 +109,7 @@ async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(sit
     queue = a_queue(max_calls=2, max_calls_per_host=2)
     calls = CallsByHand()
     async with a_claimer(site, queue) as claimer:
-        dispatcher = a_dispatcher(claimer, attempter=calls, recorder=calls)
+        dispatcher = a_dispatcher(claimer, attempts=calls, recorder=calls)
         async with asyncio.TaskGroup() as tasks:
             dispatcher._call_tasks = tasks
             with queue.reservation(time.monotonic()) as reservation:
@@ -147,13 +147,13 @@ async def test_rows_that_will_wait_for_a_quick_host_take_no_room_from_other_host
 
 
 class CallsByHand:
-    """An attempter whose calls end when they are told to, too late for their leases; and a recorder."""
+    """Stands in for AttemptRunner and Recorder: a call ends when the test says so, too late for its lease."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, list[asyncio.Event]] = {}
         self.updates: list[DeliveryUpdate] = []
 
-    async def attempt(self, leased: LeasedDelivery) -> None:
+    async def run(self, leased: LeasedDelivery) -> None:
         ended = asyncio.Event()
         self.under_way.setdefault(leased.delivery.host, []).append(ended)
         await ended.wait()

@@ -12,8 +12,7 @@ import pytest
 import uvloop
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
-from delivery.http import caller as calling
-from delivery.http import sockets
+from delivery.http import caller as caller_module
 from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import KEEP_ALIVE_SECONDS, Caller
 from delivery.http.request import Request, prepare, target_of
@@ -208,7 +207,7 @@ async def test_half_an_answer_on_a_kept_connection_is_not_asked_for_again() -> N
 def test_no_more_than_so_many_connections_are_kept(
     loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "MAX_KEPT", 3)
+    monkeypatch.setattr(caller_module, "MAX_IDLE_CONNECTIONS", 3)
     connected = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -238,7 +237,7 @@ def test_no_more_than_so_many_connections_are_kept(
 @pytest.mark.filterwarnings("ignore:Sending a large body")
 async def test_a_receiver_that_stops_reading_does_not_keep_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call was cut at its deadline, and the rest of its body waits to be sent."""
-    monkeypatch.setattr(sockets, "MAX_UNREAD_SECONDS", 1)
+    monkeypatch.setattr(caller_module, "MAX_UNREAD_SECONDS", 1)
     accepted = socket.create_server(("127.0.0.1", 0))
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     url = f"http://127.0.0.1:{accepted.getsockname()[1]}/"

@@ -12,7 +12,7 @@ import uvloop
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
-from delivery.http.proxy import parse_proxy
+from delivery.http.connection_settings import parse_proxy
 from delivery.http.resolver import AddressInfo
 from tests.hostile.urls import SPELT_ODDLY
 from tests.support.certificates import Authority

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from delivery.status import DELIVERY_BEGINNINGS, DELIVERY_MOVES, DeliveryStatus
+from delivery.model import FIRST_STATUSES, LEGAL_MOVES, DeliveryStatus
 from tests.support.delivery_rows import insert_rows
 
 MOVE = """
@@ -36,7 +36,7 @@ async def a_row(database: Any, status: DeliveryStatus, host: str = "a:80") -> in
 async def test_every_legal_move_works_and_every_other_is_refused(database: Any) -> None:
     for number, (source, target) in enumerate(product(DeliveryStatus, DeliveryStatus)):
         row_id = await a_row(database, source, f"host-{number}:80")
-        if target in DELIVERY_MOVES[source]:
+        if target in LEGAL_MOVES[source]:
             await database.execute(MOVE, row_id, target)
         else:
             with pytest.raises(asyncpg.CheckViolationError, match="cannot go from"):
@@ -80,7 +80,7 @@ async def test_a_new_row_begins_at_the_beginning(database: Any) -> None:
                                        timeout_seconds, max_retries, status, version)
                values ('j', $1, 't', 1, now(), now(), 'http://a/', 'a:80', '{}', 1, 3, $1, $2)"""
     for status, version in product(DeliveryStatus, (1, 2)):
-        if status in DELIVERY_BEGINNINGS and version == 1:
+        if status in FIRST_STATUSES and version == 1:
             await database.execute(begin, status, version)
         else:
             with pytest.raises(asyncpg.CheckViolationError, match="a new delivery is PENDING or PROCESSING"):

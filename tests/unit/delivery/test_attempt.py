@@ -6,15 +6,15 @@ from typing import cast
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from delivery.attempt.attempt import Attempter
 from delivery.attempt.retry import Answered, RetryPolicy
+from delivery.attempt.runner import AttemptRunner
 from delivery.attempt.signing import Secrets
 from delivery.dispatch.local_queue import LeasedDelivery
 from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import Request
 from delivery.metrics import Metrics
-from delivery.status import DeliveryStatus
+from delivery.model import DeliveryStatus
 from tests.support.builders import a_delivery
 
 MARGIN = 30.0
@@ -31,8 +31,8 @@ class CountingCaller:
         return Answered(200)
 
 
-def an_attempter(caller: CountingCaller) -> Attempter:
-    return Attempter(
+def runner(caller: CountingCaller) -> AttemptRunner:
+    return AttemptRunner(
         caller=cast("Caller", caller),
         secrets=Secrets.load(None, None),
         rules=AddressRules(),
@@ -53,14 +53,14 @@ async def test_a_lease_that_may_end_during_the_call_is_not_used() -> None:
     """
     caller = CountingCaller()
     with capture_logs() as lines:
-        assert await an_attempter(caller).attempt(leased_for(MARGIN + 1)) is None
+        assert await runner(caller).run(leased_for(MARGIN + 1)) is None
     assert caller.calls == []
     assert [line["event"] for line in lines] == ["lease_lost"]
 
 
 async def test_a_lease_that_lasts_for_all_of_the_call_is_used() -> None:
     caller = CountingCaller()
-    attempted = await an_attempter(caller).attempt(leased_for(MARGIN / 2))
+    attempted = await runner(caller).run(leased_for(MARGIN / 2))
     assert attempted is not None
     assert attempted.update.status is DeliveryStatus.COMPLETED
     assert len(caller.calls) == 1

@@ -5,7 +5,7 @@ from datetime import timedelta
 import structlog
 from msgspec.structs import replace
 
-from delivery.results.late import log_if_late, why_late
+from delivery.results.recorder import log_if_late, main_cause_of_lateness
 from tests.unit.delivery.test_request import A_DELIVERY
 
 DUE = A_DELIVERY.due_at
@@ -14,12 +14,12 @@ SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 def test_the_reason_is_where_most_of_the_time_went() -> None:
     after_downtime = replace(A_DELIVERY, fired_at=DUE + 19 * HOUR, created_at=DUE + 19 * HOUR + SECOND)
-    assert why_late(after_downtime, DUE + 19 * HOUR + 2 * SECOND) == "recovery from downtime"
+    assert main_cause_of_lateness(after_downtime, DUE + 19 * HOUR + 2 * SECOND) == "recovery from downtime"
     queued = replace(A_DELIVERY, fired_at=DUE + SECOND, created_at=DUE + HOUR)
-    assert why_late(queued, DUE + HOUR + SECOND) == "waited in the queue"
+    assert main_cause_of_lateness(queued, DUE + HOUR + SECOND) == "waited in the queue"
     prompt = replace(A_DELIVERY, fired_at=DUE + SECOND, created_at=DUE + 2 * SECOND)
-    assert why_late(prompt, DUE + HOUR) == "waited for its turn"
-    assert why_late(replace(prompt, retry_count=2), DUE + HOUR) == "retries"
+    assert main_cause_of_lateness(prompt, DUE + HOUR) == "waited for its turn"
+    assert main_cause_of_lateness(replace(prompt, retry_count=2), DUE + HOUR) == "retries"
 
 
 def test_a_late_one_is_logged_with_its_minutes_and_its_key() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from delivery.dispatch.circuit_breaker import BreakerChange, BreakerPolicy
 from delivery.dispatch.host_state import FORGET_AFTER_SECONDS
-from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, Counts, LocalQueue, NotInPlace
+from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, Counts, LocalQueue
+from delivery.errors import NotInPlace
 from delivery.model import Delivery
 from tests.support.builders import a_delivery
 

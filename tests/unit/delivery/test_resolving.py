@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from delivery.http.address_guard import AddressRules, ForbiddenAddress
+from delivery.errors import ForbiddenAddress
+from delivery.http.address_guard import AddressRules
 from delivery.http.resolver import AddressInfo, GuardedResolver
 
 PUBLIC = ("93.184.215.14", "8.8.8.8")

@@ -21,9 +21,9 @@ from delivery.attempt.retry import (
     Unanswered,
     decide,
     full_jitter,
-    host_is_well,
     requested_pause,
     result_label,
+    shows_healthy_host,
 )
 
 NOW = datetime(2026, 7, 10, 9, 0, tzinfo=UTC)
@@ -145,7 +145,7 @@ def test_retry_after_is_honoured_within_its_cap() -> None:
     ],
 )
 def test_what_an_attempt_says_about_its_host(result: CallResult, well: bool | None) -> None:
-    assert host_is_well(result) is well
+    assert shows_healthy_host(result) is well
 
 
 def test_labels_come_from_a_closed_list() -> None:

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 from pydantic import ValidationError
 
-from delivery.http.proxy import parse_proxy
+from delivery.http.connection_settings import parse_proxy
 from delivery.settings import DeliverySettings
 from shared.runtime.settings import load_settings
 

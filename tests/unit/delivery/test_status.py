@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from delivery.status import DELIVERY_MOVES, DeliveryStatus, IllegalMove, checked_move
+from delivery.errors import IllegalMove
+from delivery.model import LEGAL_MOVES, DeliveryStatus, checked_move
 
 LEGAL = {
     ("PENDING", "PROCESSING"),
@@ -24,4 +25,4 @@ def test_a_delivery_moves_as_the_table_says_and_in_no_other_way(source: Delivery
 
 
 def test_every_state_is_in_the_table() -> None:
-    assert set(DELIVERY_MOVES) == set(DeliveryStatus)
+    assert set(LEGAL_MOVES) == set(DeliveryStatus)
