@@ -15,7 +15,7 @@ import orjson
 from cli.failures import BadUsage, Unreachable
 from cli.ground import CONNECT_TIMEOUT, Ground
 from shared.amqp.connection import BROKER_ERRORS, Broker
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.amqp.parking import sent_on
 from shared.amqp.publisher import Publisher

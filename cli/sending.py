@@ -10,7 +10,7 @@ from aio_pika.exceptions import DeliveryError
 
 from cli.failures import Failure, NoAnswer
 from cli.ground import Ground
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.runtime.loops import Stop
 

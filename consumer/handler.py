@@ -20,7 +20,7 @@ from consumer.metrics import Metrics
 from consumer.reply_address import can_be_answered
 from consumer.store.jobs import apply_changes, database_now
 from consumer.store.pause_and_trigger import insert_triggers, steer_jobs
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher

@@ -11,7 +11,7 @@ import msgspec
 from delivery.events import NewDelivery, Unreadable, read_due
 from delivery.metrics import Metrics
 from delivery.store.new import insert_new
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.amqp.connection import Broker
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher

@@ -6,7 +6,7 @@ import time
 from yarl import URL
 
 from shared.amqp.connection import CLOSE_TIMEOUT, Broker
-from shared.amqp.inbox import MAX_HELD_BYTES, Inbox
+from shared.amqp.consuming import MAX_HELD_BYTES, Inbox
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
 from shared.runtime.loops import Stop

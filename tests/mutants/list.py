@@ -284,7 +284,7 @@ _SHARED = (
     Mutant(
         name="nack-counts-as-confirm",
         harm="An event that a full queue refused is taken for published, and never comes.",
-        file="shared/amqp/wire/confirms.py",
+        file="shared/amqp/wire/publishing.py",
         before="self._confirm(PublishResult.NACKED, data, payload)",
         after="self._confirm(PublishResult.CONFIRMED, data, payload)",
         tests=("tests/integration/test_publishing.py::test_what_cannot_be_written_shifts_no_verdict",),
@@ -292,7 +292,7 @@ _SHARED = (
     Mutant(
         name="return-counts-as-confirm",
         harm="An event that no queue took is taken for published, and never comes.",
-        file="shared/amqp/wire/confirms.py",
+        file="shared/amqp/wire/publishing.py",
         before="self._rule(place, place + 1, PublishResult.RETURNED)",
         after="self._rule(place, place + 1, PublishResult.CONFIRMED)",
         tests=("tests/integration/test_publishing.py::test_what_no_queue_takes_is_returned_and_not_confirmed",),

@@ -33,7 +33,7 @@ from producer.priority import Precedence
 from producer.store.lanes import Lane
 from shared.amqp import consuming as batches
 from shared.amqp.connection import Broker
-from shared.amqp.inbox import Inbox
+from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.publisher import Publisher
 from shared.postgres.errors import RETRYABLE_ERRORS

@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
-from shared.amqp.inbox import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
+from shared.amqp.consuming import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
 from shared.runtime.loops import Stop

@@ -10,7 +10,7 @@ from pamqp.commands import Basic
 
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import parked_copy
-from shared.amqp.wire.publish_frames import publish_frames
+from shared.amqp.wire.publishing import publish_frames
 from tests.hostile.case import Case
 from tests.hostile.reading import received
 from tests.hostile.wire import entry, long, nested_lists, nested_tables, table, well_behaved

@@ -2,13 +2,12 @@
 
 aiormq keeps the handshake, heartbeats, channels and declarations. Deliveries and confirms are taken out of the byte
 stream before aiormq sees them (`splitter.py`, through aiormq's public `transport_factory`), read by a decoder that no
-message can break (`delivery_frames.py`, `deliveries.py`, `properties.py`), and publishes are written in batches
-(`publish_frames.py`, `confirms.py`). No library is patched, and no private name of one is used.
+message can break (`deliveries.py`, `properties.py`), and publishes are written in batches (`publishing.py`). No library
+is patched, and no private name of one is used.
 """
 
 from shared.amqp.wire.compat import find_untested_version
-from shared.amqp.wire.confirms import Confirms
 from shared.amqp.wire.connection import WireChannel, WireConnection, connect
-from shared.amqp.wire.publish_frames import size_of_headers
+from shared.amqp.wire.publishing import Confirms, size_of_headers
 
 __all__ = ["Confirms", "WireChannel", "WireConnection", "connect", "find_untested_version", "size_of_headers"]

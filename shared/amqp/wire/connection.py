@@ -14,8 +14,8 @@ from aiormq.exceptions import AMQPConnectionError
 from yarl import URL
 
 from shared.amqp.message import IncomingMessage
-from shared.amqp.wire.confirms import Confirms
 from shared.amqp.wire.deliveries import Deliveries
+from shared.amqp.wire.publishing import Confirms
 from shared.amqp.wire.splitter import SplittingReader
 
 CONSUMER_TAG = "duebell"

@@ -1,15 +1,51 @@
-"""The messages of one consuming channel, taken out of the stream as they arrive."""
+"""The messages of one consuming channel, taken out of the byte stream as they arrive.
+
+Nearly all messages come in one piece, as three frames: Basic.Deliver, header and body, with properties that are texts,
+numbers or a moment, and headers that are texts. `read_message` reads such a message at once; making an object of each
+frame takes several times as long. `Deliveries` reads the others frame by frame.
+"""
 
 from collections.abc import Callable
-from struct import error
+from datetime import UTC, datetime
+from functools import lru_cache
+from struct import Struct, error
 from typing import Any
 
 from aiormq.exceptions import InvalidFrameError
+from pamqp.commands import Basic
 
 from shared.amqp.message import IncomingMessage
-from shared.amqp.wire.delivery_frames import Delivery, is_delivery, put_together, read_delivery, read_message
-from shared.amqp.wire.frames import BODY, FLAGS, HEAD, HEADER, Incomplete, frame_end, read_header_start
-from shared.amqp.wire.properties import read_properties
+from shared.amqp.wire.properties import MAX_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD, read_properties
+from shared.amqp.wire.splitter import (
+    BODY,
+    DELIVER,
+    END,
+    FLAGS,
+    HEAD,
+    HEADER,
+    METHOD,
+    METHOD_SIZE,
+    Incomplete,
+    frame_end,
+    read_head,
+    read_header_start,
+)
+
+_delivery_tag = Struct(">q").unpack_from
+_HEADER_START_SIZE = 14
+MAX_NAME_BYTES = 255
+_length = Struct(">I").unpack_from
+_seconds = Struct(">Q").unpack_from
+_TEXT = ord("S")
+# A larger table might have more fields than are read.
+_MAX_TABLE_BYTES = MAX_FIELDS * SMALLEST_TEXT_FIELD
+# Beyond it pamqp takes a timestamp for milliseconds.
+_LAST_SECOND = 0xFFFFFFFF
+
+# The cluster_id means nothing any more; no client sends it.
+_KNOWN_PROPERTIES = sum(flag for name, flag in Basic.Properties.flags.items() if name != "cluster_id")
+
+Delivery = tuple[int, str, str]  # delivery tag, exchange, routing key
 
 # The beginning of a message waits for the rest of it up to this size; more of it is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
@@ -69,3 +105,163 @@ class Deliveries:
             raise InvalidFrameError("a content header is cut short") from ending
         self._properties = read_properties(header[FLAGS:])
         self._body = []
+
+
+class Unusual(ValueError):
+    """The message cannot be read here."""
+
+
+def is_delivery(data: bytes, start: int) -> bool:
+    """Whether the frame that starts there is the first of a message."""
+    return data[start] == METHOD and data.startswith(DELIVER, start + HEAD)
+
+
+def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
+    """Returns the message and the place after it. Raises ValueError if it is unusual, Incomplete if the rest of it has
+    not arrived.
+    """
+    end_of_method, end_of_header, end = _ends(data, start)
+    delivery = read_delivery(data, start, end_of_method)
+    try:
+        values = _read_properties(data, end_of_method + HEAD, end_of_header)
+    except (IndexError, error) as ending:
+        raise Unusual from ending
+    body = data[end_of_header + HEAD : end - 1] if end > end_of_header else b""
+    return put_together(delivery, values, body, None), end
+
+
+def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> IncomingMessage:
+    """`values` are the properties by pamqp's names."""
+    tag, exchange, routing_key = delivery
+    get = values.get
+    return IncomingMessage(
+        tag,
+        body,
+        exchange,
+        routing_key,
+        get("message_type"),
+        get("content_type"),
+        get("content_encoding"),
+        get("priority"),
+        get("message_id"),
+        get("app_id"),
+        get("correlation_id"),
+        get("reply_to"),
+        get("timestamp"),
+        get("headers") or {},
+        unreadable,
+        get("user_id") or None,
+    )
+
+
+def _ends(data: bytes, start: int) -> tuple[int, int, int]:
+    """Where method, header and body end, if they follow each other. An empty body has no frame of its own."""
+    channel, end_of_method = _frame(data, start, METHOD)
+    same_channel, end_of_header = _frame(data, end_of_method, HEADER)
+    if same_channel != channel or end_of_header - end_of_method <= HEAD + _HEADER_START_SIZE:
+        raise Unusual
+    body_size = read_header_start(data, end_of_method + HEAD)[2]
+    if not body_size:
+        return end_of_method, end_of_header, end_of_header
+    same_channel, end = _frame(data, end_of_header, BODY)
+    if same_channel != channel or end - end_of_header != HEAD + body_size + 1:  # there are several
+        raise Unusual
+    return end_of_method, end_of_header, end
+
+
+def _frame(data: bytes, start: int, kind: int) -> tuple[int, int]:
+    """Its channel, and where it ends."""
+    if len(data) < start + HEAD:
+        raise Incomplete
+    its_kind, channel, size = read_head(data, start)
+    if its_kind != kind:
+        raise Unusual
+    end = start + HEAD + size + 1
+    if len(data) < end:
+        raise Incomplete
+    if data[end - 1] != END:
+        raise Unusual
+    return channel, end
+
+
+def read_delivery(data: bytes, start: int, end: int) -> Delivery:
+    """Of a Basic.Deliver frame. A name that is not UTF-8 arrives with its odd bytes spelled out."""
+    try:
+        place = start + HEAD + METHOD_SIZE
+        place += 1 + data[place]  # the consumer tag
+        (tag,) = _delivery_tag(data, place)
+        place += 9  # and whether it was delivered before
+        key = place + 1 + data[place]
+        after = key + 1 + data[key]
+    except (IndexError, error):
+        after = -1
+    if after != end - 1:
+        raise InvalidFrameError("a delivery does not end where it should")
+    return tag, _readable(data[place + 1 : key]), _readable(data[key + 1 : after])
+
+
+def _readable(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name.decode("ascii", "backslashreplace")[:MAX_NAME_BYTES]
+
+
+def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
+    flags = read_header_start(data, place)[3]
+    place += _HEADER_START_SIZE
+    values: dict[str, Any] = {}
+    for name, kind in _layout(flags):
+        if kind == "shortstr":
+            after = place + 1 + data[place]
+            values[name] = data[place + 1 : after].decode()
+            place = after
+        elif kind == "octet":
+            values[name] = data[place]
+            place += 1
+        elif kind == "timestamp":
+            values[name] = _moment(_seconds(data, place)[0])
+            place += 8
+        else:
+            values[name], place = _read_texts(data, place)
+    if place != end - 1:  # a text that is shorter than it says, or something else after the last property
+        raise Unusual
+    return values
+
+
+# Applications that publish a lot publish the same properties each time.
+@lru_cache(maxsize=256)
+def _layout(flags: int) -> tuple[tuple[str, str], ...]:
+    """Which properties follow, in the order of the wire."""
+    if flags & ~_KNOWN_PROPERTIES:
+        raise Unusual
+    present = (name for name, flag in Basic.Properties.flags.items() if flags & flag)
+    return tuple((name, OTHER_KINDS.get(name, "shortstr")) for name in present)
+
+
+# All events of a claim have the same.
+@lru_cache(maxsize=256)
+def _moment(seconds: int) -> datetime:
+    if seconds > _LAST_SECOND:
+        raise Unusual
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _read_texts(data: bytes, place: int) -> tuple[dict[str, str], int]:
+    """A table of nothing but texts, and where it ends."""
+    size = _length(data, place)[0]
+    if size > _MAX_TABLE_BYTES:
+        raise Unusual
+    place += 4
+    end = place + size
+    texts: dict[str, str] = {}
+    while place < end:
+        value = place + 1 + data[place]
+        if data[value] != _TEXT:
+            raise Unusual
+        after = value + 5 + _length(data, value + 1)[0]
+        texts[data[place + 1 : value].decode()] = data[value + 5 : after].decode()
+        place = after
+    if place != end:
+        raise Unusual
+    return texts, end

@@ -12,7 +12,7 @@ from pamqp.commands import Channel as ChannelClass
 from pamqp.header import ContentHeader
 
 from shared.amqp.message import OutgoingMessage, PublishResult
-from shared.amqp.wire.confirms import Confirms, PublishBatch
+from shared.amqp.wire.publishing import Confirms, PublishBatch
 from shared.amqp.wire.splitter import SplittingReader
 from tests.unit.wire.test_splitter import read_all, wire
 

@@ -14,7 +14,7 @@ from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
 from shared.amqp.message import OutgoingMessage
-from shared.amqp.wire.publish_frames import publish_frames
+from shared.amqp.wire.publishing import publish_frames
 
 CHANNEL, MAX_BODY = 7, 100
 
