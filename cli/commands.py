@@ -18,7 +18,7 @@ from cli.sending import send
 from shared.contract.fields import format_instant
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
-from shared.recurrence.spec import Fold, Gap
+from shared.recurrence.zones import Fold, Gap
 
 Id = Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for the verdict.", min=0.1, max=600)]

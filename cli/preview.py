@@ -11,7 +11,7 @@ from cli.output import AsJson, show_json, show_table, wants_json
 from cli.running import run
 from shared.contract.fields import format_instant
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule, load_zone
-from shared.recurrence.spec import Fold, Gap
+from shared.recurrence.zones import Fold, Gap
 
 
 def preview(

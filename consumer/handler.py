@@ -27,7 +27,7 @@ from shared.amqp.publisher import Publisher
 from shared.contract.fields import format_instant, read_traceparent, trace_headers
 from shared.contract.messages import REPLY_TYPE, Outcome
 from shared.contract.names import Names
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, together_or_one_by_one
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
@@ -67,7 +67,7 @@ class BatchHandler:
                 await self._store_part(step.triggering, self._trigger, answers)
         return [answers[position] for position in range(len(commands))]
 
-    async def settle(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
+    async def finish(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
         """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
         reached(Point.CONSUMER_COMMITTED)
         await self._park(messages, answers)
@@ -84,7 +84,7 @@ class BatchHandler:
         answers: dict[int, Answer],
     ) -> None:
         if part.commands:
-            given = await together_or_one_by_one(
+            given = await store_together_or_one_by_one(
                 part.commands, store, _refused_by_the_database, self.metrics.split_batches.inc
             )
             answers.update(zip(part.positions, given, strict=True))

@@ -12,7 +12,7 @@ from shared.contract.names import Names
 from shared.postgres.pool import open_pool, wait_for_schema
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs
-from shared.runtime.loops import Stop, Watchdog, first_of, for_life
+from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 
@@ -45,7 +45,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             operators=settings.operator_users,
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
-        await for_life(watchdog.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
+        await run_until_stop(watchdog.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
 
 
 def main() -> int:

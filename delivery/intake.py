@@ -16,7 +16,7 @@ from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import park, parked_copy
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import read_traceparent, trace_headers
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 
@@ -49,14 +49,14 @@ class DueHandler:
     async def store(self, messages: list[IncomingMessage]) -> list[Result]:
         """After it returns, every event that could be understood is committed. It can be repeated."""
         reached(Point.DELIVERY_RECEIVED)
-        return await together_or_one_by_one(
+        return await store_together_or_one_by_one(
             [_read(message) for message in messages],
             self._store_together,
             lambda _, error: Unreadable((f"body: the database refused it: {error}",)),
             self.metrics.split_batches.inc,
         )
 
-    async def settle(self, messages: list[IncomingMessage], results: list[Result], inbox: Inbox) -> None:
+    async def finish(self, messages: list[IncomingMessage], results: list[Result], inbox: Inbox) -> None:
         """After it returns, what could not be understood is parked, and all are acknowledged."""
         reached(Point.DELIVERY_STORED)
         copies = [

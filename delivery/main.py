@@ -37,7 +37,7 @@ from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, ask_until_answered, open
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs, get_log
-from shared.runtime.loops import Stop, Watchdog, first_of, for_life
+from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
 from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
@@ -107,7 +107,7 @@ async def deliver(
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
-                tasks.create_task(for_life(watchdog.watched(name, loop), stop, name))
+                tasks.create_task(run_until_stop(watchdog.watched(name, loop), stop, name))
 
             start("dispatcher", dispatch())
             start("intake", consume_until_stopped(intake, handler, stop))

@@ -15,7 +15,7 @@ from delivery.results.announcer import Announcer
 from delivery.store.results import record
 from shared.contract.fields import format_instant, trace_headers
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, together_or_one_by_one
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, store_together_or_one_by_one
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.lateness import LATE_AFTER, Stage
@@ -67,7 +67,7 @@ class Recorder:
             on_written(batch)
 
     async def _write(self, results: Sequence[DeliveryUpdate]) -> None:
-        written = await together_or_one_by_one(
+        written = await store_together_or_one_by_one(
             results,
             self._write_together,
             _refused,

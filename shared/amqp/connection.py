@@ -19,7 +19,7 @@ from shared.amqp.wire import WireChannel, WireConnection
 from shared.contract.names import Names
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
-from shared.runtime.loops import end, mark_turn, waiting_outside
+from shared.runtime.loops import cancel_and_wait, mark_turn, waiting_outside
 
 CONNECT_TIMEOUT = 10.0
 CHANNEL_TIMEOUT = 10.0
@@ -50,7 +50,7 @@ class Broker:
             try:
                 yield self
             finally:
-                await end(keeper)
+                await cancel_and_wait(keeper)
 
     @property
     def is_up(self) -> bool:

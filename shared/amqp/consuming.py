@@ -16,8 +16,8 @@ from typing import Protocol, TypeVar
 
 from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker, lost_connections_as_errors
 from shared.amqp.message import IncomingMessage
-from shared.amqp.parking import ParkingFailed
 from shared.amqp.wire import WireChannel
+from shared.errors import ParkingFailed
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
@@ -134,7 +134,7 @@ class Handler(Protocol[Result]):
     async def store(self, messages: list[IncomingMessage], /) -> Result:
         """After it returns, everything that could be understood is committed. It can be repeated."""
 
-    async def settle(self, messages: list[IncomingMessage], stored: Result, inbox: Inbox, /) -> None:
+    async def finish(self, messages: list[IncomingMessage], stored: Result, inbox: Inbox, /) -> None:
         """After it returns, the rest is parked, and all are acknowledged. It can be repeated."""
 
 
@@ -178,7 +178,7 @@ async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: St
 async def _handle(batch: list[IncomingMessage], handler: Handler[Result], inbox: Inbox, stop: Stop) -> None:
     stored = await _until_done(lambda: handler.store(batch), inbox, stop)
     if stored is not None:
-        await _until_done(lambda: handler.settle(batch, stored, inbox), inbox, stop)
+        await _until_done(lambda: handler.finish(batch, stored, inbox), inbox, stop)
 
 
 async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox, stop: Stop) -> Result | None:

@@ -9,6 +9,7 @@ from typing import Any
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
 from shared.amqp.wire import size_of_headers
+from shared.errors import ParkingFailed
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
@@ -16,10 +17,6 @@ MAX_KEPT_HEADERS = 32 * 1024
 SHORT_REASON = 200
 # The encoder calls itself for each level; RabbitMQ's own headers have three.
 MAX_KEPT_DEPTH = 32
-
-
-class ParkingFailed(Exception):
-    """The broker did not take a parked message: to be tried again before anything is acknowledged."""
 
 
 async def park(publisher: Publisher, copies: Sequence[OutgoingMessage], timeout: float) -> None:

@@ -18,7 +18,7 @@ from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire import Confirms
 
 # Of the caller's timeout: a little less than all of it, so that what was confirmed in time still counts.
-LAST_LOOK = 0.95
+ANSWER_TIME_SHARE = 0.95
 
 
 class Publisher:
@@ -40,7 +40,7 @@ class Publisher:
         """One verdict per message, in order, within the timeout. Never raises for what the broker does."""
         if not messages:
             return []
-        last_look_at = asyncio.get_running_loop().time() + LAST_LOOK * timeout
+        last_look_at = asyncio.get_running_loop().time() + ANSWER_TIME_SHARE * timeout
         verdicts = [PublishResult.UNKNOWN] * len(messages)
         try:
             async with asyncio.timeout(timeout):

@@ -15,6 +15,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings
 
 from shared.contract.names import Names
+from shared.errors import TopologyMissing
 from shared.runtime.settings import AmqpUrl, load_settings
 
 # RabbitMQ 4 drops a message after 20 deliveries by default, older ones never. We count on neither: a crash loop must
@@ -25,10 +26,6 @@ DELIVERY_LIMIT = 100_000
 UNROUTED_MAX_LENGTH = 100_000
 UNROUTED_MAX_BYTES = 512 * 1024 * 1024
 UNROUTED_MAX_AGE_MS = 7 * 24 * 3600 * 1000
-
-
-class TopologyMissing(ConnectionError):
-    """An exchange or a queue is not there. As good as no broker: wait until an operator has seen to it."""
 
 
 async def declare_topology(channel: AbstractChannel, names: Names) -> None:

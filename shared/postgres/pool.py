@@ -97,7 +97,7 @@ async def schema_is_current(pool: Pool) -> bool:
         return await current_version(connection) >= newest_version()
 
 
-async def together_or_one_by_one(
+async def store_together_or_one_by_one(
     items: Sequence[Item],
     store: Callable[[Sequence[Item]], Awaitable[list[Result]]],
     refused: Callable[[Item, str], Result],

@@ -9,12 +9,10 @@ An RRULE text goes through `ical` and `parts`, a cron expression through `cron`;
 every field means.
 """
 
-from shared.recurrence.compile import compile_rule
-from shared.recurrence.errors import BadRule
+from shared.errors import BadRule
+from shared.recurrence.compile import RuleSpec, compile_rule
 from shared.recurrence.ical import dtstart_in
-from shared.recurrence.preview import occurrences
-from shared.recurrence.rule import Occurrence, Rule
-from shared.recurrence.spec import RuleSpec
+from shared.recurrence.rule import Occurrence, Rule, occurrences
 from shared.recurrence.zones import load_zone, resolve_local
 
 __all__ = [

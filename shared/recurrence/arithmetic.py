@@ -46,11 +46,11 @@ STEPS = 10_000
 lines that a rule may have take less than a tenth of a second together."""
 
 
-class OutOfWork(Exception):
+class BudgetExceeded(Exception):
     """The search has used up its steps."""
 
 
-class Work:
+class SearchBudget:
     """The steps one search may still take."""
 
     __slots__ = ("left",)
@@ -64,4 +64,4 @@ class Work:
     def spend(self, steps: int = 1) -> None:
         self.left -= steps
         if self.left < 0:
-            raise OutOfWork
+            raise BudgetExceeded

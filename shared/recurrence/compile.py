@@ -1,27 +1,26 @@
 """From a RuleSpec to a Rule, checked in every part and remembered: the wiring of this package."""
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import get_args
 
+from shared.errors import BadRule
 from shared.recurrence.arithmetic import DAY, date_of
 from shared.recurrence.cron import read_cron
 from shared.recurrence.dates import excluded_dates, extra_dates, last_at, last_wall
 from shared.recurrence.days import days_of_month
-from shared.recurrence.errors import BadRule
 from shared.recurrence.ical import read_text
-from shared.recurrence.interval import IntervalRule
 from shared.recurrence.parts import DayParts, RuleParts
 from shared.recurrence.patterns import Pattern, PositionsInPeriods, TimesOnDays, at_positions, times_of_day
 from shared.recurrence.periods import DaysOfPeriods, EveryDays, Months, PeriodGrid, Periods, Weeks, Years
-from shared.recurrence.rule import CalendarRule, Rule
+from shared.recurrence.rule import CalendarRule, IntervalRule, Rule
 from shared.recurrence.series import Series
-from shared.recurrence.spec import Fold, Gap, RuleSpec
 from shared.recurrence.start import Start, start_from_dtstart, start_from_text
 from shared.recurrence.ticks import UNITS, Ticks
-from shared.recurrence.zones import Clock
+from shared.recurrence.zones import Clock, Fold, Gap
 
 MAX_INTERVAL_SECONDS = 300 * 366 * DAY
 PERIODS: dict[str, Callable[[DayParts], Periods]] = {
@@ -29,6 +28,31 @@ PERIODS: dict[str, Callable[[DayParts], Periods]] = {
     "MONTHLY": lambda parts: Months(partial(days_of_month, parts)),
     "YEARLY": Years,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """What a rule is made from, as the request gave it: `compile_rule` checks it, nothing here does.
+
+    `start_at` is an RFC 3339 instant, or a local date-time without offset, then wall time in `timezone`. Exactly one of
+    `rrule`, `cron` and `every_seconds` is given. `dst_gap` and `dst_fold` left out take the default of the rule.
+    """
+
+    start_at: str
+    timezone: str = "UTC"
+    rrule: str | None = None
+    cron: str | None = None
+    every_seconds: int | None = None
+    dst_gap: Gap | None = None
+    dst_fold: Fold | None = None
+
+    def to_json(self) -> str:
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(given, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "RuleSpec":
+        return cls(**json.loads(text))
 
 
 def compile_rule(spec: RuleSpec) -> Rule:

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
+from shared.errors import BadRule
 from shared.recurrence.arithmetic import EPOCH
-from shared.recurrence.errors import BadRule
 
 MAX_CRON_LENGTH = 500
 NAMES = {

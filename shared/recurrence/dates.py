@@ -1,14 +1,36 @@
 """The single dates of a rule's text, RDATE, EXDATE and UNTIL, in the terms of its zone."""
 
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from shared.recurrence.arithmetic import BEGIN, DAY, END, at_of, instant_of
 from shared.recurrence.ical import Moment
-from shared.recurrence.rule import Excluded
 from shared.recurrence.series import Hit
-from shared.recurrence.spec import Fold, Gap
 from shared.recurrence.start import Start
-from shared.recurrence.zones import Clock, instants_of, load_zone, offset_at
+from shared.recurrence.zones import Clock, Fold, Gap, instants_of, load_zone, offset_at
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What EXDATE takes out: single instants, single wall times, whole local days."""
+
+    instants: frozenset[int] = frozenset()
+    walls: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+
+    def covers(self, hit: Hit) -> bool:
+        if not (self.instants or self.walls or self.days):
+            return False
+        return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
+
+    def silent_until(self, hit: Hit) -> int:
+        """Up to here nothing else in the series of the hit rings: all that the clock shows on a day that is out."""
+        if hit.walls[0] // DAY not in self.days:
+            return hit.at
+        return min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY)
+
+
+NOTHING_EXCLUDED = Excluded()
 
 
 def extra_dates(moments: tuple[Moment, ...], start: Start, clock: Clock, excluded: Excluded) -> tuple[int, ...]:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
+from shared.errors import BadRule
 from shared.recurrence.arithmetic import wall_of
-from shared.recurrence.errors import BadRule
 from shared.recurrence.part_checks import check_parts
 from shared.recurrence.parts import RuleParts, read_parts
 

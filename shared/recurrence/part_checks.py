@@ -1,6 +1,6 @@
 """Which parts of an RRULE go together: what RFC 5545 forbids, and combinations that no calendar can ever meet."""
 
-from shared.recurrence.errors import BadRule
+from shared.errors import BadRule
 from shared.recurrence.parts import WEEKDAYS, RuleParts
 
 MAX_DAYS_OF_MONTH = dict.fromkeys((1, 3, 5, 7, 8, 10, 12), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}

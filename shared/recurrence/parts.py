@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from shared.recurrence.errors import BadRule
+from shared.errors import BadRule
 
 if TYPE_CHECKING:
     from shared.recurrence.ical import Moment

@@ -8,13 +8,13 @@ from bisect import bisect_left
 from itertools import product
 from typing import Protocol
 
-from shared.recurrence.arithmetic import DAY, NEVER, Work
+from shared.recurrence.arithmetic import DAY, NEVER, SearchBudget
 from shared.recurrence.parts import RuleParts
 from shared.recurrence.periods import Days, PeriodGrid
 
 
 class Pattern(Protocol):
-    def seek(self, low: int, high: int, offset: int, work: Work) -> int: ...
+    def seek(self, low: int, high: int, offset: int, budget: SearchBudget) -> int: ...
 
 
 class TimesOnDays:
@@ -25,14 +25,14 @@ class TimesOnDays:
     def __init__(self, days: Days, times: tuple[int, ...]) -> None:
         self.days, self.times = days, times
 
-    def seek(self, low: int, high: int, offset: int, work: Work) -> int:
+    def seek(self, low: int, high: int, offset: int, budget: SearchBudget) -> int:
         day, second = divmod(low, DAY)
-        found = self.days.next_day(day, work)
+        found = self.days.next_day(day, budget)
         if found == day:
             position = bisect_left(self.times, second)
             if position < len(self.times):
                 return day * DAY + self.times[position]
-            found = self.days.next_day(day + 1, work)
+            found = self.days.next_day(day + 1, budget)
         return NEVER if found is None else found * DAY + self.times[0]
 
 
@@ -44,10 +44,10 @@ class PositionsInPeriods:
     def __init__(self, grid: PeriodGrid, times: tuple[int, ...], positions: tuple[int, ...]) -> None:
         self.grid, self.times, self.positions = grid, times, positions
 
-    def seek(self, low: int, high: int, offset: int, work: Work) -> int:
+    def seek(self, low: int, high: int, offset: int, budget: SearchBudget) -> int:
         nearest = NEVER
         for number in self.grid.numbers_from(low // DAY):
-            work.spend()
+            budget.spend()
             begin = self.grid.periods.first_day(number) * DAY
             # A stand-in of SKIP may lie on the day before its period, so one period more is looked at.
             if nearest < begin - DAY:

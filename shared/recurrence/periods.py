@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Protocol
 
-from shared.recurrence.arithmetic import LAST_YEAR, Work, date_of, day_number
+from shared.recurrence.arithmetic import LAST_YEAR, SearchBudget, date_of, day_number
 from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
 
@@ -22,7 +22,7 @@ NO_DAY = LAST_DAY + 1_000
 
 
 class Days(Protocol):
-    def next_day(self, day: int, work: Work) -> int | None:
+    def next_day(self, day: int, budget: SearchBudget) -> int | None:
         """The first day named that is not before `day`; None if there is none up to the end of 2199."""
 
 
@@ -112,16 +112,16 @@ class DaysOfPeriods:
         self.grid = grid
         self.known: tuple[int, int] = (NO_DAY, NO_DAY)
 
-    def next_day(self, day: int, work: Work) -> int | None:
+    def next_day(self, day: int, budget: SearchBudget) -> int | None:
         asked, answer = self.known
         if not asked <= day <= answer:
-            answer = self.search(day, asked, answer, work)
+            answer = self.search(day, asked, answer, budget)
             self.known = (day, answer)
         return None if answer == NO_DAY else answer
 
-    def search(self, day: int, asked: int, answer: int, work: Work) -> int:
+    def search(self, day: int, asked: int, answer: int, budget: SearchBudget) -> int:
         for number in self.grid.numbers_from(day):
-            work.spend()
+            budget.spend()
             first = self.grid.periods.first_day(number)
             if day < asked < first:
                 # From here on the search was made before.
@@ -143,7 +143,7 @@ class EveryDays:
         self.parts = replace(parts, skip="OMIT") if parts.limits() else None
         self.start_day, self.interval = start_day, interval
 
-    def next_day(self, day: int, work: Work) -> int | None:
+    def next_day(self, day: int, budget: SearchBudget) -> int | None:
         start, interval = self.start_day, self.interval
         day = max(day, start)
         if day > LAST_DAY:
@@ -152,12 +152,12 @@ class EveryDays:
             found = start - (start - day) // interval * interval
             return found if found <= LAST_DAY else None
         for year in range(date_of(day).year, LAST_YEAR + 1):
-            work.spend()
+            budget.spend()
             days = days_of_year(self.parts, year)
             first = day_number(date(year, 1, 1))
             rest = days[bisect_left(days, day - first) :]
             for in_year in rest:
                 if (first + in_year - start) % interval == 0:
                     return first + in_year
-            work.spend(len(rest) // 32)  # a year of days in vain takes longer than one step
+            budget.spend(len(rest) // 32)  # a year of days in vain takes longer than one step
         return None

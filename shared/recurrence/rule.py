@@ -12,13 +12,19 @@ from typing import Protocol
 
 import msgspec
 
-from shared.recurrence.arithmetic import BEGIN, DAY, END, SECOND, OutOfWork, at_of, instant_of
-from shared.recurrence.errors import BadRule
+from shared.errors import BadRule
+from shared.recurrence.arithmetic import BEGIN, END, SECOND, BudgetExceeded, at_of, instant_of
+from shared.recurrence.dates import NOTHING_EXCLUDED, Excluded
 from shared.recurrence.search import Search, SearchOfOne, SearchOfSeveral
-from shared.recurrence.series import Hit, Series
+from shared.recurrence.series import Series
 
 PASSED_OVER = 6_000
 """Occurrences in a row that EXDATE may take out."""
+
+END_INSTANT = instant_of(END)
+
+CALLS = 4
+"""How often a rule with COUNT is asked to count on towards the moment before a preview is given up."""
 
 WALK = 1_000
 """Occurrences that `latest_before` looks at in one call when it has to count them."""
@@ -52,26 +58,6 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
-    """What EXDATE takes out: single instants, single wall times, whole local days."""
-
-    instants: frozenset[int] = frozenset()
-    walls: frozenset[int] = frozenset()
-    days: frozenset[int] = frozenset()
-
-    def covers(self, hit: Hit) -> bool:
-        if not (self.instants or self.walls or self.days):
-            return False
-        return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
-
-    def silent_until(self, hit: Hit) -> int:
-        """Up to here nothing else in the series of the hit rings: all that the clock shows on a day that is out."""
-        if hit.walls[0] // DAY not in self.days:
-            return hit.at
-        return min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY)
-
-
-@dataclass(frozen=True, slots=True)
 class CalendarRule:
     """A rule of RRULE, RDATE and EXDATE lines, or of cron."""
 
@@ -80,24 +66,24 @@ class CalendarRule:
     count: int | None = None
     extra: tuple[int, ...] = ()
     """RDATE: rings of their own, ascending."""
-    excluded: Excluded = Excluded()
+    excluded: Excluded = NOTHING_EXCLUDED
 
     def first(self) -> Occurrence | None:
         try:
             return self.ring_from(BEGIN, END, 0, self.search())
-        except OutOfWork:
+        except BudgetExceeded:
             raise BadRule(self.field, f"{self.field}: no occurrence found within reach of the search") from None
 
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
         try:
             return self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
-        except OutOfWork:
+        except BudgetExceeded:
             return None
 
     def is_cut_short(self, occurrence: Occurrence) -> bool:
         try:
             self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
-        except OutOfWork:
+        except BudgetExceeded:
             return True
         return False
 
@@ -109,7 +95,7 @@ class CalendarRule:
         """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
         search = self.search()
-        with suppress(OutOfWork):
+        with suppress(BudgetExceeded):
             while low < high:
                 middle = (low + high) // 2
                 search.start_anew()
@@ -122,7 +108,7 @@ class CalendarRule:
 
     def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
         search = self.search()
-        with suppress(OutOfWork):
+        with suppress(BudgetExceeded):
             for _ in range(WALK):
                 found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, search, counting=True)
                 if found is None:
@@ -147,7 +133,7 @@ class CalendarRule:
         while True:
             try:
                 hit = search.next_from(at, stop) if self.count is None or index < self.count else None
-            except OutOfWork:
+            except BudgetExceeded:
                 if extra is None or counting:
                     raise
                 hit = None
@@ -170,3 +156,48 @@ class CalendarRule:
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)
         return self.extra[position] if position < len(self.extra) and self.extra[position] < stop else None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRule:
+    start: datetime
+    every: timedelta
+
+    def first(self) -> Occurrence | None:
+        return Occurrence(self.start, 1)
+
+    def next_after(self, occurrence: Occurrence) -> Occurrence | None:
+        return self.number(max(0, (occurrence.at - self.start) // self.every + 1))
+
+    def is_cut_short(self, occurrence: Occurrence) -> bool:
+        return False  # it is computed, not searched for
+
+    def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
+        latest = self.number((min(instant, END_INSTANT) - self.start - timedelta.resolution) // self.every)
+        return latest if latest is not None and latest.at > occurrence.at else occurrence
+
+    def number(self, steps: int) -> Occurrence | None:
+        """The ring so many steps after the start."""
+        if steps < 0 or self.every * steps >= END_INSTANT - self.start:
+            return None
+        return Occurrence(self.start + self.every * steps, steps + 1)
+
+
+def occurrences(rule: Rule, after: datetime, limit: int, since: Occurrence | None = None) -> list[datetime]:
+    """Up to `limit` instants strictly after `after`.
+
+    A rule with COUNT is counted from `since`, an occurrence already known, or from its first; if that is some thousands
+    of occurrences before `after`, the list is empty rather than the caller held up.
+    """
+    current = since or rule.first()
+    for _ in range(CALLS):
+        if current is None or current.at > after:
+            break
+        current = rule.next_after(rule.latest_before(current, after + datetime.resolution))
+    else:
+        return []
+    found: list[datetime] = []
+    while current is not None and len(found) < limit:
+        found.append(current.at)
+        current = rule.next_after(current)
+    return found

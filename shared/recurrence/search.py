@@ -8,7 +8,7 @@ only up to the nearest ring that the others have.
 
 from typing import Protocol
 
-from shared.recurrence.arithmetic import BEGIN, STEPS, OutOfWork, Work
+from shared.recurrence.arithmetic import BEGIN, STEPS, BudgetExceeded, SearchBudget
 from shared.recurrence.series import Hit, Series, closer
 
 ROUNDS = (100, 1_000, STEPS)
@@ -19,10 +19,10 @@ CHEAP_STEPS = 4
 
 
 class Search(Protocol):
-    """The search for one ring, or for several that share its work."""
+    """The search for one ring, or for several that share its budget."""
 
     def next_from(self, at: int, stop: int) -> Hit | None:
-        """The first ring in [at, stop); OutOfWork if that could not be found out."""
+        """The first ring in [at, stop); BudgetExceeded if that could not be found out."""
 
     def pass_over(self) -> None:
         """What was found last is taken out by EXDATE. Finding it costs nothing, unless it was hard to find."""
@@ -34,18 +34,18 @@ class Search(Protocol):
 class SearchOfOne:
     """A single line: all that most rules have."""
 
-    __slots__ = ("before", "series", "work")
+    __slots__ = ("before", "budget", "series")
 
     def __init__(self, series: Series) -> None:
-        self.series, self.work = series, Work()
+        self.series, self.budget = series, SearchBudget()
         self.before = STEPS
 
     def next_from(self, at: int, stop: int) -> Hit | None:
-        self.before = self.work.left
-        return self.series.next_from(at, stop, self.work)
+        self.before = self.budget.left
+        return self.series.next_from(at, stop, self.budget)
 
     def pass_over(self) -> None:
-        self.work.give_back(min(self.before - self.work.left, CHEAP_STEPS))
+        self.budget.give_back(min(self.before - self.budget.left, CHEAP_STEPS))
 
     def start_anew(self) -> None:
         """There is nothing to forget."""
@@ -54,10 +54,10 @@ class SearchOfOne:
 class Line:
     """One series of several, and what this search knows of it."""
 
-    __slots__ = ("before", "clear_until", "hit", "series", "tries", "work")
+    __slots__ = ("before", "budget", "clear_until", "hit", "series", "tries")
 
     def __init__(self, series: Series) -> None:
-        self.series, self.work = series, Work()
+        self.series, self.budget = series, SearchBudget()
         self.before = STEPS
         self.hit: Hit | None = None
         self.clear_until = BEGIN
@@ -66,7 +66,7 @@ class Line:
         """Rounds that were too short. Each is tried once, so what they cost is not counted."""
 
     def leave_behind(self, at: int) -> None:
-        self.before = self.work.left
+        self.before = self.budget.left
         if self.hit is not None and self.hit.at < at:
             self.hit = None
 
@@ -76,22 +76,22 @@ class Line:
 
     def look(self, at: int, stop: int) -> None:
         """Looks for the first ring in [at, stop) as far as its round allows."""
-        allowed = min(ROUNDS[self.tries], self.work.left)
-        work = Work(allowed)
+        allowed = min(ROUNDS[self.tries], self.budget.left)
+        budget = SearchBudget(allowed)
         try:
-            self.hit = self.series.next_from(max(at, self.clear_until), stop, work)
-        except OutOfWork:
+            self.hit = self.series.next_from(max(at, self.clear_until), stop, budget)
+        except BudgetExceeded:
             if self.tries < len(ROUNDS) - 1:
                 self.tries += 1
             else:
-                self.work.left = 0
+                self.budget.left = 0
         else:
-            self.work.left -= allowed - work.left
+            self.budget.left -= allowed - budget.left
             self.clear_until = stop if self.hit is None else self.hit.at
 
 
 class SearchOfSeveral:
-    """Up to four lines, each with its own work."""
+    """Up to four lines, each with its own budget."""
 
     __slots__ = ("lines",)
 
@@ -117,7 +117,7 @@ class SearchOfSeveral:
                 if line.tries == tries and line.is_open(bound := self.nearest_or(stop)):
                     line.look(at, bound)
         if self.nearest() is None and any(line.is_open(stop) for line in self.lines):
-            raise OutOfWork
+            raise BudgetExceeded
 
     def nearest(self) -> Hit | None:
         found = None
@@ -132,8 +132,8 @@ class SearchOfSeveral:
 
     def pass_over(self) -> None:
         for line in self.lines:
-            if line.work.left:
-                line.work.give_back(min(line.before - line.work.left, CHEAP_STEPS))
+            if line.budget.left:
+                line.budget.give_back(min(line.before - line.budget.left, CHEAP_STEPS))
 
     def start_anew(self) -> None:
         for line in self.lines:

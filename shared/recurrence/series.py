@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from shared.recurrence.arithmetic import BEGIN, DAY, END, NEVER, Work
+from shared.recurrence.arithmetic import BEGIN, DAY, END, NEVER, SearchBudget
 from shared.recurrence.patterns import Pattern
 from shared.recurrence.zones import Clock
 
@@ -43,12 +43,12 @@ class Series:
         self.first_wall = BEGIN - DAY if first_wall is None else first_wall
         self.stop_wall = NEVER if last_wall is None else last_wall + 1
 
-    def next_from(self, at: int, stop: int, work: Work) -> Hit | None:
+    def next_from(self, at: int, stop: int, budget: SearchBudget) -> Hit | None:
         """The first ring in [at, stop)."""
         at, stop = max(at, self.start), min(stop, self.stop)
         price = 1
         while at < stop:
-            work.spend(price)
+            budget.spend(price)
             price = NEW_SPAN
             span = self.clock.span_at(at)
             # Not beyond the bound: a span may have a year of steps that meet nothing.
@@ -56,7 +56,7 @@ class Series:
             nearest, resume = None, None
             for offset in span.offsets:
                 low, high = max(at + offset, self.first_wall), min(end + offset, self.stop_wall)
-                wall = self.pattern.seek(low, high, offset, work) if low < high else high
+                wall = self.pattern.seek(low, high, offset, budget) if low < high else high
                 if wall < high:
                     found = wall - offset
                     nearest = closer(nearest, Hit(found, (wall,), span.end if len(span.offsets) == 1 else found))

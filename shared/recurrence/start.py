@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from shared.errors import BadRule
 from shared.recurrence.arithmetic import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
-from shared.recurrence.errors import BadRule
 from shared.recurrence.ical import Moment
 from shared.recurrence.zones import load_zone, resolve_local
 

@@ -7,7 +7,7 @@ doubles a step; what the clock shows there decides about BYHOUR and the other li
 from bisect import bisect_left
 from itertools import product
 
-from shared.recurrence.arithmetic import DAY, NEVER, Work
+from shared.recurrence.arithmetic import DAY, NEVER, SearchBudget
 from shared.recurrence.parts import RuleParts
 from shared.recurrence.patterns import at_positions
 from shared.recurrence.periods import EveryDays
@@ -27,7 +27,7 @@ class Ticks:
         sizes = ((DAY, 3600, parts.hour), (3600, 60, parts.minute), (60, 1, parts.second))
         self.limits = tuple((whole, size, values) for whole, size, values in sizes if values and size >= self.unit)
 
-    def seek(self, low: int, high: int, offset: int, work: Work) -> int:
+    def seek(self, low: int, high: int, offset: int, budget: SearchBudget) -> int:
         start = self.start_at + offset
         grid = start - start % self.unit
         inside = self.inside_by_offset.get(offset)
@@ -35,9 +35,9 @@ class Ticks:
             inside = self.inside_by_offset[offset] = seconds_inside(self.parts, start)
         wall = low
         while wall < high:
-            work.spend()
+            budget.spend()
             tick = grid - (grid - wall + wall % self.unit) // self.step * self.step
-            allowed = self.not_before(tick, work)
+            allowed = self.not_before(tick, budget)
             if allowed > tick:
                 wall = allowed
                 continue
@@ -49,13 +49,13 @@ class Ticks:
                 break
             wall = tick + self.unit
         # Another offset moves the grid a little, but not the days; and a unit cut by `high` may still ring in it.
-        day = self.days.next_day(high // DAY, work)
+        day = self.days.next_day(high // DAY, budget)
         tick = grid - (grid - high + self.unit) // self.step * self.step
         return NEVER if day is None else max(high, day * DAY, tick)
 
-    def not_before(self, tick: int, work: Work) -> int:
+    def not_before(self, tick: int, budget: SearchBudget) -> int:
         """The tick itself if the clock allows it, else the next moment at which it may."""
-        day = self.days.next_day(tick // DAY, work)
+        day = self.days.next_day(tick // DAY, budget)
         if day is None:
             return NEVER
         if day > tick // DAY:

@@ -9,12 +9,14 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
+from shared.errors import BadRule
 from shared.recurrence.arithmetic import DAY, at_of
-from shared.recurrence.errors import BadRule
-from shared.recurrence.spec import Fold, Gap
+
+Gap = Literal["shift", "skip"]
+Fold = Literal["first", "last", "both"]
 
 # No two changes of any zone's offset since 1900 are nearer than four days, so probing every second day sees them all.
 PROBE = 2 * DAY

@@ -11,9 +11,9 @@ from aiohttp import web
 from prometheus_client import Gauge, exposition
 
 from shared.amqp.connection import Broker
+from shared.errors import CannotStart
 from shared.postgres.pool import Pool, schema_is_current
 from shared.runtime.loops import Watchdog
-from shared.runtime.service import CannotStart
 
 CHECK_TIMEOUT = 3.0
 

@@ -18,14 +18,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from shared.errors import EndedByItself
+
 # More than all deadlines within one turn together: statements of 30 s, publishes of 60 s at most, channels of 10 s.
 MAX_TURN_SECONDS = 300.0
 # After this long, a task that works without waiting lets other tasks run.
 MAX_HOLD_SECONDS = 0.005
-
-
-class EndedByItself(Exception):
-    """A loop that should run as long as its process did not: a bug, and the process goes down with it."""
 
 
 class Stop:
@@ -75,7 +73,7 @@ async def first_of(*awaitables: Awaitable[Any]) -> None:
         task.result()
 
 
-async def for_life(loop: Awaitable[None], stop: Stop, name: str) -> None:
+async def run_until_stop(loop: Awaitable[None], stop: Stop, name: str) -> None:
     """Around every loop that should run until the stop. A task group takes no notice of a child that returns, or that
     is cancelled by something other than the group: this makes either a failure that nobody can miss.
     """
@@ -97,7 +95,7 @@ async def _to_the_end(loop: Awaitable[None], stop: Stop, name: str) -> None:
         raise EndedByItself(f"{name} ended before it was told to")
 
 
-async def end(task: "asyncio.Task[Any]") -> None:
+async def cancel_and_wait(task: "asyncio.Task[Any]") -> None:
     """Cancels until it is heard: a cancellation that comes at the same moment as an answer can be swallowed on the way
     (by asyncio.wait_for, in Python 3.11), and its task would go on as if nothing had been said.
     """

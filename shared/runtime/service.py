@@ -14,18 +14,15 @@ from typing import Any
 import uvloop
 
 from shared.amqp.wire import find_untested_version
+from shared.errors import CannotStart
 from shared.runtime.logs import get_log
-from shared.runtime.loops import Stop, first_of, for_life
+from shared.runtime.loops import Stop, first_of, run_until_stop
 
 # How long what is left of a dying process may take to clear up after itself.
-LAST_SECONDS = 10.0
+CLEANUP_SECONDS = 10.0
 
 # How many new objects there may be before the youngest are looked through for cycles: those of a few batches.
 GARBAGE_THRESHOLD = 50_000
-
-
-class CannotStart(Exception):
-    """Something that only an operator can mend, said in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +35,16 @@ class Abandoned:
 def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
     """The exit status: 0 after an orderly stop, 1 if the work died, did not finish in time or cannot start."""
     if problem := find_untested_version():
-        return _say_last_words(CannotStart(problem))
+        return _log_error(CannotStart(problem))
     _collect_garbage_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         ending = runner.run(_run(work, grace_seconds))
         if isinstance(ending, Abandoned):
             if ending.error is not None:
-                _say_last_words(ending.error)
+                _log_error(ending.error)
             os._exit(1)  # the loop would wait for what is left, and that may be for ever
     # Only here is nothing left that could say something after it.
-    return ending if isinstance(ending, int) else _say_last_words(ending)
+    return ending if isinstance(ending, int) else _log_error(ending)
 
 
 def _collect_garbage_seldom() -> None:
@@ -58,7 +55,7 @@ def _collect_garbage_seldom() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 50)
 
 
-def _say_last_words(error: BaseException) -> int:
+def _log_error(error: BaseException) -> int:
     reasons = _reasons(error)
     if isinstance(reasons[0], CannotStart):
         get_log().error("cannot_start", problem=str(reasons[0]))
@@ -100,12 +97,12 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
 
-    worker = asyncio.create_task(for_life(work(stop), stop, "the service"), name="work")
+    worker = asyncio.create_task(run_until_stop(work(stop), stop, "the service"), name="work")
     await first_of(asyncio.wait({worker}), stop.wait(), stop.wait_for_failure())
     if stop.failure is None and not worker.done():
         await first_of(asyncio.wait({worker}), stop.wait_for_failure(), asyncio.sleep(grace_seconds), hurry.wait())
     if stop.failure is not None:
-        await asyncio.wait({worker}, timeout=LAST_SECONDS)
+        await asyncio.wait({worker}, timeout=CLEANUP_SECONDS)
         if not worker.done():
             return Abandoned(stop.failure)
     if not worker.done():

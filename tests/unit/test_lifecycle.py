@@ -9,7 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from shared.runtime.loops import EndedByItself, Stop, Watchdog, end, first_of, for_life
+from shared.errors import EndedByItself
+from shared.runtime.loops import Stop, Watchdog, cancel_and_wait, first_of, run_until_stop
 from shared.runtime.service import run_service
 from tests.support.eventually import PATIENCE
 from tests.support.services import ROOT
@@ -17,13 +18,13 @@ from tests.support.services import ROOT
 
 async def test_a_loop_that_returns_before_the_stop_is_a_failure() -> None:
     with pytest.raises(EndedByItself, match="lane"):
-        await for_life(asyncio.sleep(0), Stop(), "lane")
+        await run_until_stop(asyncio.sleep(0), Stop(), "lane")
 
 
 async def test_a_loop_that_returns_after_the_stop_is_not() -> None:
     stop = Stop()
     stop.request()
-    await for_life(asyncio.sleep(0), stop, "lane")
+    await run_until_stop(asyncio.sleep(0), stop, "lane")
 
 
 async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
@@ -32,12 +33,12 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
 
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(for_life(stalled(), Stop(), "lane"))
+            tasks.create_task(run_until_stop(stalled(), Stop(), "lane"))
     assert caught.group_contains(EndedByItself)
 
 
 async def test_a_cancellation_that_somebody_asked_for_is_let_through() -> None:
-    task = asyncio.create_task(for_life(asyncio.sleep(60), Stop(), "lane"))
+    task = asyncio.create_task(run_until_stop(asyncio.sleep(60), Stop(), "lane"))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -87,7 +88,7 @@ async def test_a_task_that_misses_its_cancellation_is_cancelled_again() -> None:
 
     task = asyncio.create_task(hard_of_hearing())
     await asyncio.sleep(0)
-    await end(task)
+    await cancel_and_wait(task)
     assert task.cancelled()
 
 
@@ -96,7 +97,7 @@ import asyncio, contextlib, sys
 from shared.runtime import loops, service
 from shared.runtime.logs import configure_logs
 
-service.LAST_SECONDS = 0.5
+service.CLEANUP_SECONDS = 0.5
 
 async def deaf():
     while True:
@@ -110,7 +111,7 @@ async def dies():
 async def work(stop):
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(deaf())
-        tasks.create_task(loops.for_life(dies(), stop, "lane"))
+        tasks.create_task(loops.run_until_stop(dies(), stop, "lane"))
 
 configure_logs("test", "info")
 sys.exit(service.run_service(work, 1.0))

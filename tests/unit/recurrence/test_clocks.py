@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from shared.recurrence import resolve_local
 from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
-from shared.recurrence.spec import Fold, Gap
-from shared.recurrence.zones import Change, changes_in, spans_in, year_begins
+from shared.recurrence.zones import Change, Fold, Gap, changes_in, spans_in, year_begins
 from tests.unit.recurrence.reading import rings
 from tests.unit.recurrence.rules_at_random import CHANGES, repeatable
 

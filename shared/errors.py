@@ -1,0 +1,43 @@
+"""The exceptions that shared/ defines, all in one tree. What is expected is a value, never one of these.
+
+    Exception
+    ├── CannotStart           a setting or the environment is wrong: run_service logs one line, the exit status is 1
+    ├── EndedByItself         a bug: a loop ended before the stop, and its process goes down
+    ├── ParkingFailed         the broker did not confirm a parked message: nothing is acknowledged, parking is retried
+    ├── Incomplete            (amqp.wire.frames) bytes of a frame have not arrived yet: never leaves the wire package
+    ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
+    ├── ConnectionError
+    │   └── TopologyMissing   an exchange or a queue is missing: the service waits for an operator, as for a broker
+    └── ValueError
+        ├── BadRule           a rule is refused: the reply to the command names the field and the reason
+        └── Unusual           (amqp.wire.delivery_frames) the fast decoder declines a message: the slow one reads it
+
+Errors of Postgres and of the broker are those of asyncpg and aiormq. Three tuples sort them: `ROW_ERRORS` and
+`RETRYABLE_ERRORS` in shared/postgres/errors.py, `BROKER_ERRORS` in shared/amqp/connection.py.
+"""
+
+
+class CannotStart(Exception):
+    """The service cannot start, and only an operator can change that. The message is one line for the log."""
+
+
+class EndedByItself(Exception):
+    """A loop that must run until the stop returned early, or was cancelled by another part of the process: a bug."""
+
+
+class ParkingFailed(Exception):
+    """The broker did not confirm a parked message. Parking is retried before any original is acknowledged."""
+
+
+class TopologyMissing(ConnectionError):
+    """An exchange or a queue is missing, and this user may not declare it. The service waits as for a broker."""
+
+
+class BadRule(ValueError):
+    """A recurrence rule cannot be understood, or would never have an occurrence. The message is for the author of the
+    rule; `field` is the field of the request that it is about.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
