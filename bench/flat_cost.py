@@ -15,8 +15,7 @@ from bench.firing import fire_with
 from bench.ingest import store_with
 from bench.plan import Plan
 from bench.rig import Rig
-from producer.store.jobs import PRODUCER_PLANNER_SETTINGS
-from producer.store.lanes import DUE_NOW, OVERDUE, claim_due, look_ahead
+from producer.store.lanes import DUE_NOW, OVERDUE, PRODUCER_PLANNER_SETTINGS, claim_due, look_ahead
 
 CLAIM = 100
 CLAIMS = 50

@@ -13,10 +13,10 @@ from producer.metrics import Metrics
 from producer.priority import Precedence
 from producer.reporting import Sampler
 from producer.settings import ProducerSettings
-from producer.store.jobs import PRODUCER_PLANNER_SETTINGS, delete_finished
-from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
+from producer.store.lanes import DUE_NOW, OVERDUE, PRODUCER_PLANNER_SETTINGS, RETRY
+from producer.store.retention import delete_finished, delete_fired
 from producer.store.samples import count_overdue
-from producer.store.triggers import TRIGGERS, delete_fired
+from producer.store.triggers import TRIGGERS
 from producer.wake_listener import listen_until_stopped
 from shared.amqp.connection import Broker
 from shared.amqp.publisher import Publisher

@@ -3,7 +3,6 @@ a trigger is claimed as a one-shot of its own, and only where it is written down
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from producer.decisions.settle import JobUpdate
 from producer.store.lanes import Lane
@@ -70,15 +69,3 @@ async def settle_triggers(connection: Connection, updates: Sequence[JobUpdate]) 
 
 
 TRIGGERS = Lane("triggers", CLAIM_TRIGGERS, NEXT_TRIGGER, settle_triggers)
-
-
-DELETE_FIRED = """
-delete from triggers where (job_id, trigger_id) in (
-    select job_id, trigger_id from triggers where fired_at is not null and fired_at < now() - $1::interval
-     order by fired_at limit $2 for update skip locked)
-"""
-
-
-async def delete_fired(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """How many are gone. Those of a job that retention deletes go with it."""
-    return int((await connection.execute(DELETE_FIRED, older_than, limit)).split()[-1])

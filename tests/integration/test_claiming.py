@@ -10,7 +10,6 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store.jobs import DELETE_FINISHED_JOBS, PRODUCER_PLANNER_SETTINGS
 from producer.store.lanes import (
     CLAIM_DUE_NOW,
     CLAIM_OVERDUE,
@@ -19,8 +18,10 @@ from producer.store.lanes import (
     NEXT_DUE_JOB,
     NEXT_RETRY,
     OVERDUE,
+    PRODUCER_PLANNER_SETTINGS,
     claim_due,
 )
+from producer.store.retention import DELETE_FINISHED_JOBS
 from producer.store.triggers import CLAIM_TRIGGERS, NEXT_TRIGGER
 from tests.support.application import Application
 from tests.support.builders import a_request

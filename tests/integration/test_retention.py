@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from producer.store.jobs import delete_finished
+from producer.store.retention import delete_finished
 from tests.support.job_rows import insert_due
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.store.jobs import delete_finished
 from producer.store.lanes import claim_due, look_ahead
+from producer.store.retention import delete_finished
 from producer.store.triggers import TRIGGERS
 from shared.contract.fields import format_instant, idempotency_key
 from tests.support.application import Application, an_application

@@ -130,7 +130,7 @@ _PRODUCER = (
     Mutant(
         name="retention-of-open-jobs",
         harm="A job that is paused for longer than ended ones are kept is deleted.",
-        file="producer/store/jobs.py",
+        file="producer/store/retention.py",
         before="status <> 'pending' and finished_at < now() - $1::interval",
         after="status <> 'pending' and coalesce(finished_at, updated_at) < now() - $1::interval",
         tests=("tests/integration/test_retention.py::test_a_job_that_is_open_is_kept_however_old_it_is",),

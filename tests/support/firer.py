@@ -8,8 +8,7 @@ from prometheus_client import CollectorRegistry
 from producer.firing import Firer
 from producer.metrics import Metrics
 from producer.priority import Precedence
-from producer.store.jobs import PRODUCER_PLANNER_SETTINGS
-from producer.store.lanes import OVERDUE, Lane
+from producer.store.lanes import OVERDUE, PRODUCER_PLANNER_SETTINGS, Lane
 from shared.amqp.connection import Broker
 from shared.amqp.publisher import Publisher
 from shared.postgres.pool import open_pool
