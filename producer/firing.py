@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from producer.decisions.due_event import PreparedClaim, prepare
 from producer.decisions.plan import Claim
-from producer.decisions.prepare import PreparedClaim, prepare
 from producer.decisions.settle import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
 from producer.metrics import LaneMetrics, Metrics
 from producer.priority import SHORT_HOLD, Precedence

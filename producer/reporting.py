@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from producer.decisions.settle import PlannedFiring
+from producer.decisions.plan import PlannedFiring
 from producer.metrics import Metrics
 from producer.store.lanes import Lane
 from producer.store.samples import sample_jobs

@@ -69,6 +69,14 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     cut_short: bool = False
 
 
+class PlannedFiring(msgspec.Struct, frozen=True, gc=False):
+    """One job of a claim, with what it does now and the place of its events among the claim's messages."""
+
+    job: DueJob
+    plan: Plan | None  # None: its rule cannot be read
+    messages: slice
+
+
 def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
     """`enough` ends a burst early, after one occurrence at least: some rules take milliseconds for each.
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from producer.decisions.plan import DueJob, Plan
+from producer.decisions.plan import DueJob, Plan, PlannedFiring
 from shared.amqp.message import PublishResult
 from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
@@ -32,14 +32,6 @@ class JobUpdate(msgspec.Struct, frozen=True, gc=False):
     pause: timedelta | None
     trigger_id: str | None = None
     rang_its_only: bool = False  # a one-shot that is done: what almost all are
-
-
-class PlannedFiring(msgspec.Struct, frozen=True, gc=False):
-    """One job of a claim, with what it does now and the place of its events among the claim's messages."""
-
-    job: DueJob
-    plan: Plan | None  # None: its rule cannot be read
-    messages: slice
 
 
 def attribute(verdicts: list[PublishResult], jobs: int) -> list[PublishResult]:

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from producer.decisions.due_event import MAX_BYTES, MAX_MESSAGES
 from producer.decisions.plan import BURST
-from producer.decisions.prepare import MAX_BYTES, MAX_MESSAGES
 from producer.firing import Fired
 from tests.support.application import Application
 from tests.support.builders import minutely

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from producer.decisions.due_event import MAX_MESSAGES
 from producer.decisions.plan import BURST
-from producer.decisions.prepare import MAX_MESSAGES
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.eventually import PATIENCE, eventually

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from producer.decisions.settle import JobUpdate, PlannedFiring, settle_all
+from producer.decisions.plan import PlannedFiring
+from producer.decisions.settle import JobUpdate, settle_all
 from shared.amqp import consuming as batches
 from shared.amqp.message import PublishResult
 from tests.simulation import machine
