@@ -11,7 +11,7 @@ from producer.firing import Firer
 from producer.lanes import help_lane, watch_lane
 from producer.metrics import Metrics
 from producer.priority import Precedence
-from producer.reporting import Sampler
+from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store.lanes import DUE_NOW, OVERDUE, PRODUCER_PLANNER_SETTINGS, RETRY
 from producer.store.retention import delete_finished, delete_fired

@@ -1,4 +1,4 @@
-"""What the producer tells about its work, in metrics and logs: each claim that it fired, how much there is to do."""
+"""Reports each fired claim in metrics and logs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,15 +8,12 @@ from datetime import datetime, timedelta
 from producer.decisions.plan import PlannedFiring
 from producer.metrics import Metrics
 from producer.store.lanes import Lane
-from producer.store.samples import sample_jobs
 from shared.amqp.message import PublishResult
 from shared.contract.fields import format_instant, idempotency_key, trace_headers
-from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
 from shared.recurrence import Occurrence
 from shared.runtime.lateness import LATE_AFTER
 from shared.runtime.logs import Log, get_log
 from shared.runtime.loops import LoopYielder
-from shared.runtime.periodic import MAX_COUNTED_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +78,3 @@ def _log_late(log: Log, firing: PlannedFiring, occurrence: Occurrence, lateness:
         late_seconds=round(lateness.total_seconds(), 1),
         **trace_headers(firing.job.traceparent),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Sampler:
-    """Shows how many jobs there are to do, and how old the oldest is."""
-
-    pool: Pool
-    metrics: Metrics
-
-    async def sample_once(self) -> None:
-        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            sample = await sample_jobs(connection, MAX_COUNTED_ROWS)
-        self.metrics.pending.set(sample.pending)
-        self.metrics.overdue.set(sample.overdue)
-        self.metrics.refused.set(sample.refused)
-        self.metrics.oldest_overdue.set(sample.oldest_overdue_seconds)
-        self.metrics.dead_rows.set(sample.dead_rows)

@@ -27,7 +27,7 @@ LOOPS = [
     ("consumer", "consumer.handler:BatchHandler.store", "intake"),
     ("producer", "producer.firing:Firer.fire_once", "lane due_now"),
     ("producer", "producer.wake_listener:_listen", "listener"),
-    ("producer", "producer.reporting:Sampler.sample_once", "sampler"),
+    ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
     ("producer", "shared.postgres.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),
     ("delivery", "delivery.dispatch.claimer:Claimer.claim_once", "dispatcher"),

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
 from delivery.store.samples import SAMPLE_DELIVERIES, sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
-from producer.reporting import Sampler
+from producer.sampling import Sampler
 from producer.store.lanes import PRODUCER_PLANNER_SETTINGS
 from producer.store.samples import SAMPLE_JOBS, sample_jobs
 from shared.postgres.pool import open_pool
