@@ -6,8 +6,8 @@ state to reason about, and an outage is one log line per try.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
@@ -15,7 +15,7 @@ from yarl import URL
 
 from shared.amqp import wire
 from shared.amqp.topology import declare_topology, find_topology
-from shared.amqp.wire import WireChannel, WireConnection
+from shared.amqp.wire import WireChannel, WireConnection, lost_connections_as_errors
 from shared.contract.names import Names
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
@@ -154,21 +154,6 @@ async def _channel_of(connection: WireConnection) -> AsyncIterator[WireChannel]:
         yield channel
     finally:
         await close_quietly(channel)
-
-
-@contextmanager
-def lost_connections_as_errors() -> Iterator[None]:
-    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
-    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        raise ConnectionError(str(error)) from error
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise
-        raise ConnectionError("the broker stopped answering") from None
 
 
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker, lost_connections_as_errors
+from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
 from shared.errors import ParkingFailed
@@ -52,9 +52,8 @@ class Inbox:
         inbox = cls(channel)
         channel.close_callbacks.add(lambda *_: inbox.lose())
         try:
-            with lost_connections_as_errors():
-                # A queue that is deleted cancels the consumer and leaves the channel open: start afresh then too.
-                await channel.consume(queue, inbox.add, on_cancel=inbox.lose, timeout=CHANNEL_TIMEOUT)
+            # A queue that is deleted cancels the consumer and leaves the channel open: start afresh then too.
+            await channel.consume(queue, inbox.add, on_cancel=inbox.lose, timeout=CHANNEL_TIMEOUT)
             yield inbox
         finally:
             inbox.lose()
@@ -120,14 +119,12 @@ class Inbox:
 
     async def acknowledge(self, batch: list[IncomingMessage]) -> None:
         """All of it with one frame. Batches are acknowledged in the order in which they were handed out."""
-        with lost_connections_as_errors():
-            await self._channel.acknowledge(batch[-1].tag, multiple=True)
+        await self._channel.acknowledge(batch[-1].tag, multiple=True)
 
     async def acknowledge_only(self, messages: Sequence[IncomingMessage]) -> None:
         """These, and none of those that were handed out before them."""
-        with lost_connections_as_errors():
-            for message in messages:
-                await self._channel.acknowledge(message.tag)
+        for message in messages:
+            await self._channel.acknowledge(message.tag)
 
 
 class Handler(Protocol[Result]):

@@ -10,7 +10,8 @@ from uuid import uuid4
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
 
-from shared.amqp.connection import BROKER_ERRORS, lost_connections_as_errors
+from shared.amqp.connection import BROKER_ERRORS
+from shared.amqp.wire import lost_connections_as_errors
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 from tests.chaos.ledger import Command, Heard, Kind, Ledger, Plan, Reply, now
 from tests.chaos.line import Line

@@ -9,7 +9,8 @@ from contextlib import suppress
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from shared.amqp.connection import BROKER_ERRORS, close_quietly, lost_connections_as_errors
+from shared.amqp.connection import BROKER_ERRORS, close_quietly
+from shared.amqp.wire import lost_connections_as_errors
 
 AGAIN_SECONDS = 0.3
 CONNECT_SECONDS = 5.0

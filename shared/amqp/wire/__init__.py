@@ -7,7 +7,15 @@ is patched, and no private name of one is used.
 """
 
 from shared.amqp.wire.compat import find_untested_version
-from shared.amqp.wire.connection import WireChannel, WireConnection, connect
+from shared.amqp.wire.connection import WireChannel, WireConnection, connect, lost_connections_as_errors
 from shared.amqp.wire.publishing import Confirms, size_of_headers
 
-__all__ = ["Confirms", "WireChannel", "WireConnection", "connect", "find_untested_version", "size_of_headers"]
+__all__ = [
+    "Confirms",
+    "WireChannel",
+    "WireConnection",
+    "connect",
+    "find_untested_version",
+    "lost_connections_as_errors",
+    "size_of_headers",
+]

@@ -3,7 +3,8 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import aio_pika
@@ -19,6 +20,21 @@ from shared.amqp.wire.publishing import Confirms
 from shared.amqp.wire.splitter import SplittingReader
 
 CONSUMER_TAG = "duebell"
+
+
+@contextmanager
+def lost_connections_as_errors() -> Iterator[None]:
+    """Wrap every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError although no task was cancelled, which would end the waiting task without a log line.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionError(str(error)) from error
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        raise ConnectionError("the broker stopped answering") from None
 
 
 class SplittingTransport(TransportFactory):
@@ -52,14 +68,16 @@ class WireChannel(aio_pika.Channel):
         """Until the channel closes, `on_message` is called for every message; `on_cancel` if the broker ends the
         consumer, most likely because the queue was deleted.
         """
-        channel = await self._underlay()
-        channel.on_consumer_cancel_callbacks.add(lambda *_: on_cancel())
-        self._reader.divert(channel.number, Deliveries(on_message))
-        await channel.basic_consume(queue, _never_called, consumer_tag=CONSUMER_TAG, timeout=timeout)
+        with lost_connections_as_errors():
+            channel = await self._underlay()
+            channel.on_consumer_cancel_callbacks.add(lambda *_: on_cancel())
+            self._reader.divert(channel.number, Deliveries(on_message))
+            await channel.basic_consume(queue, _never_called, consumer_tag=CONSUMER_TAG, timeout=timeout)
 
     async def acknowledge(self, tag: int, *, multiple: bool = False) -> None:
         """`multiple`: everything that was delivered on this channel up to this tag."""
-        await (await self._underlay()).basic_ack(tag, multiple=multiple)
+        with lost_connections_as_errors():
+            await (await self._underlay()).basic_ack(tag, multiple=multiple)
 
     def pause(self) -> None:
         """Nothing more is read on the whole connection until `resume`."""
