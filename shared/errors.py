@@ -4,13 +4,13 @@
     ├── CannotStart           a setting or the environment is wrong: run_service logs one line, the exit status is 1
     ├── EndedByItself         a bug: a loop ended before the stop, and its process goes down
     ├── ParkingFailed         the broker did not confirm a parked message: nothing is acknowledged, parking is retried
-    ├── Incomplete            (amqp.wire.frames) bytes of a frame have not arrived yet: never leaves the wire package
+    ├── Incomplete            (amqp.wire.splitter) bytes of a frame have not arrived yet: never leaves the wire package
     ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
     ├── ConnectionError
     │   └── TopologyMissing   an exchange or a queue is missing: the service waits for an operator, as for a broker
     └── ValueError
         ├── BadRule           a rule is refused: the reply to the command names the field and the reason
-        └── Unusual           (amqp.wire.delivery_frames) the fast decoder declines a message: the slow one reads it
+        └── Unusual           (amqp.wire.deliveries) the fast decoder declines a message: the slow one reads it
 
 Errors of Postgres and of the broker are those of asyncpg and aiormq. Three tuples sort them: `ROW_ERRORS` and
 `RETRYABLE_ERRORS` in shared/postgres/errors.py, `BROKER_ERRORS` in shared/amqp/connection.py.

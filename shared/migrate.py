@@ -1,4 +1,4 @@
-"""`python -m shared.migrate` brings the schema to the version of this release: see shared/postgres/migrate.py."""
+"""`python -m shared.migrate` migrates the schema to the version of this release: see shared/postgres/migrate.py."""
 
 from shared.postgres.migrate import main
 

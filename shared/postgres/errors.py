@@ -2,21 +2,21 @@
 
 import asyncpg
 
-# What Postgres says about a row: trying again would not help, and the row must not take its neighbours with it.
+# The row itself is refused. A retry would not help, and the other rows of the batch must be stored all the same.
 ROW_ERRORS = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
     asyncpg.ProgramLimitExceededError,
     asyncpg.PLPGSQLError,
 )
-# Everything else is about the installation: it passes by itself (a restart, a deadlock, a full disk), or an operator
-# mends it (a password, a grant, a migration). Try the same work again.
+# All other errors are about the installation: they pass (a restart, a deadlock, a full disk), or an operator corrects
+# the cause (a password, a grant, a migration). The caller retries the same work.
 RETRYABLE_ERRORS = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresError)
 
 
 def describe(error: BaseException) -> str:
-    """One line, without a stack trace, and without what repeats the row, payload and all: Postgres' DETAIL, and the
-    value that asyncpg could not encode.
+    """Return the error as one line for the log. The line leaves out what would repeat the row and its payload: the
+    DETAIL of Postgres, and the value that asyncpg could not encode.
     """
     says = error.args[0] if isinstance(error, asyncpg.PostgresError) and error.args else error
     if isinstance(error, asyncpg.DataError) and error.__cause__ is not None:

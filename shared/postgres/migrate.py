@@ -1,9 +1,8 @@
-"""Brings the schema up to date: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock
-lets one do the work, the others find it done. Each file runs in a transaction of its own together with its entry, so a
-migration is there whole or not at all. Afterwards the services' own roles, where there are any, get their rights.
-
-Services may run meanwhile: a migration that has to wait for a table lets go at once, for all who come after it would
-wait behind it, and tries again.
+"""Migrates the schema: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock lets one
+migrate, and the others find the schema current. Each file runs in its own transaction together with its entry in the
+ledger, so a migration is applied whole or not at all. Afterwards the roles of the services, if they exist, get their
+rights. Services may run meanwhile: a migration that waits for a table lock gives up after LOCK_TIMEOUT and retries,
+because every later statement on that table would queue behind it.
 """
 
 import asyncio
@@ -47,8 +46,8 @@ def newest_version() -> int:
     return max(version for version, _, _ in _migrations())
 
 
-async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connection, or a pool's stand-in for one
-    """0 in a database that has never been migrated."""
+async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connection, or the proxy that a pool gives out
+    """Return the number of the newest migration that is applied; 0 in a database without any."""
     try:
         return int(await connection.fetchval("select coalesce(max(version), 0) from duebell_migrations"))
     except asyncpg.UndefinedTableError:
@@ -56,10 +55,10 @@ async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connectio
 
 
 async def migrate(database_url: str) -> list[str]:
-    """Afterwards the schema is current. Returns the names of the files that this call applied."""
+    """Apply the missing migrations: afterwards the schema is current. Return the names of the files applied."""
     connection = await asyncpg.connect(database_url, timeout=10, command_timeout=600)
     try:
-        # For the session: a transaction per file comes and goes under it.
+        # A lock of the session: it spans the transactions of all files.
         await connection.execute("select pg_advisory_lock($1)", _LOCK)
         await connection.execute(CREATE_LEDGER)
         have = await current_version(connection)
@@ -76,7 +75,7 @@ async def migrate(database_url: str) -> list[str]:
 
 
 async def apply(connection: "asyncpg.Connection[asyncpg.Record]", *statements: str) -> None:
-    """All of it, or nothing."""
+    """Run the statements in one transaction. Retry while another session holds a lock on one of the tables."""
     for tries_left in reversed(range(TRIES)):
         try:
             async with connection.transaction():

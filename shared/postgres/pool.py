@@ -1,7 +1,6 @@
-"""Postgres: the pool, whether the schema is current, and how a batch is stored of which Postgres refuses one row.
-
-Every statement has a deadline, on our side and on the server's; a session that hangs inside a transaction is ended by
-Postgres itself, so that its row locks cannot outlive a frozen process for long.
+"""The Postgres pool: how it is opened, how a service waits for the schema, and how a batch is stored when Postgres
+refuses one of its rows. Every statement has a timeout, in the client and in the server. Postgres itself ends a session
+that hangs inside a transaction, so row locks do not outlive a frozen process for long.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
 from shared.runtime.loops import mark_turn
 
-# Generic in the type checker's eyes only.
+# These classes are generic for the type checker only, not at run time.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
@@ -33,17 +32,17 @@ STATEMENT_TIMEOUT = 30.0
 
 @asynccontextmanager
 async def open_pool(url: str, application: str, size: int, **session: str) -> AsyncIterator[Pool]:
-    """Connects lazily: an unreachable database is the business of whoever acquires first."""
+    """Open a pool that connects when a connection is first acquired: an unreachable database raises there, not here."""
     pool = asyncpg.create_pool(
         url,
         min_size=0,
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=STATEMENT_TIMEOUT,
-        reset=_leave_as_it_is,
+        reset=_keep_session,
         server_settings={
             "application_name": application,
-            # What we acknowledge must survive a crash, whatever this server's default is.
+            # An acknowledged message must survive a crash of Postgres, whatever the default of the server is.
             "synchronous_commit": "on",
             "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
             "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
@@ -54,45 +53,46 @@ async def open_pool(url: str, application: str, size: int, **session: str) -> As
         try:
             yield pool
         finally:
-            # close() waits for connections in use; at the end of the grace time there must be an end.
+            # close() waits for connections in use without a limit, but the grace time of the service is limited.
             try:
                 await asyncio.wait_for(pool.close(), timeout=5.0)
             except (TimeoutError, *RETRYABLE_ERRORS):
                 pool.terminate()
 
 
-async def _leave_as_it_is(_: Connection) -> None:
-    """By default asyncpg asks the server to reset the session each time, which is a round trip in every transaction. We
-    change nothing of the session; a transaction that was left open is rolled back before this is called.
+async def _keep_session(_: Connection) -> None:
+    """Replaces the session reset that asyncpg runs on release, which costs a round trip each time. Duebell changes no
+    session setting, and asyncpg rolls back an open transaction before it calls this.
     """
 
 
 async def wait_for_schema(pool: Pool) -> None:
-    """Returns when the database answers and its schema is current; until then one clear line per try."""
+    """Wait until the database answers and its schema is current. Log one line per try."""
     backoff, need = Backoff(first=0.5), newest_version()
     while (have := await ask_until_answered(pool, current_version)) < need:
         problem = f"the schema is at version {have}, this release needs {need}: run python -m shared.migrate"
-        await _wait_a_while(problem, backoff)
+        await _log_and_wait(problem, backoff)
 
 
 async def ask_until_answered(pool: Pool, question: Callable[[Connection], Awaitable[Answer]]) -> Answer:
-    """For what a process has to know before it can begin: a database that is away for a moment is no reason to end."""
+    """Run a query that a process needs before it can start. Retry while the database is away, without a limit."""
     backoff = Backoff(first=0.5)
     while True:
         try:
             async with pool.acquire(timeout=CONNECT_TIMEOUT) as connection:
                 return await question(connection)
         except RETRYABLE_ERRORS as error:
-            await _wait_a_while(f"cannot reach the database at DATABASE_URL: {describe(error)}", backoff)
+            await _log_and_wait(f"cannot reach the database at DATABASE_URL: {describe(error)}", backoff)
 
 
-async def _wait_a_while(problem: str, backoff: Backoff) -> None:
+async def _log_and_wait(problem: str, backoff: Backoff) -> None:
     pause = backoff.next_pause()
     get_log().warning("database_not_ready", problem=problem, retry_in_seconds=round(pause, 1))
     await asyncio.sleep(pause)
 
 
 async def schema_is_current(pool: Pool) -> bool:
+    """Return whether every migration of this release is applied. Raises if the database does not answer."""
     async with pool.acquire(timeout=2.0) as connection:
         return await current_version(connection) >= newest_version()
 
@@ -103,8 +103,8 @@ async def store_together_or_one_by_one(
     refused: Callable[[Item, str], Result],
     on_split: Callable[[], None],
 ) -> list[Result]:
-    """One result per item, in order. One row that Postgres refuses must not take its neighbours with it: when the batch
-    fails over a row, its members are tried one by one. Everything else is raised: it is no row's fault.
+    """Store a batch, and return one result per item, in order. If Postgres refuses the batch because of a row, store
+    the items one by one, so that one bad row does not block the others. Errors that no row causes are raised.
     """
     try:
         return await store(items)

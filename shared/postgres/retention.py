@@ -1,4 +1,4 @@
-"""Deletes what has been finished for long enough, a few rows at a time: there is no hurry, and the work goes first."""
+"""Deletes rows that finished long ago, in small batches with pauses between them, so that other work goes first."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from shared.runtime.loops import Stop, mark_turn
 
 RETIRE_EVERY_SECONDS = 60.0
 RETENTION_BATCH_ROWS = 1000
-# Between two batches.
+# The pause between two batches.
 BATCH_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """`delete` removes at most so many rows in one short transaction, and says how many."""
+    """Deletes old rows of one table. `delete` runs one short statement with a limit and returns the number of rows."""
 
     pool: Pool
     delete: Callable[[Connection, timedelta, int], Awaitable[int]]

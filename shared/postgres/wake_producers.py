@@ -1,4 +1,4 @@
-"""How a consumer wakes the producers: NOTIFY, for rows that are due before a producer would look by itself."""
+"""How a consumer wakes the producers: by NOTIFY, for rows that are due before the next poll of a producer."""
 
 from collections.abc import Collection
 
@@ -6,15 +6,15 @@ from shared.postgres.pool import Connection
 
 CHANNEL = "duebell_due_soon"
 
-# A producer looks at least this often, whatever it hears or does not hear.
+# A producer polls at least this often, with or without notifications.
 PRODUCER_POLL_SECONDS = 0.5
 
-# Rows that are due later than this are found by a poll in time; NOTIFY serializes commits, so it is not used in vain.
+# A poll finds rows that are due later than this in time. NOTIFY serializes commits, so it is used only for the others.
 NOTIFY_WITHIN_SECONDS = 2 * PRODUCER_POLL_SECONDS
 
 
 async def notify(connection: Connection) -> None:
-    """Heard when the transaction commits."""
+    """Wake every producer. After the commit: Postgres delivers the notification."""
     await connection.execute("select pg_notify($1, '')", CHANNEL)
 
 
@@ -29,8 +29,7 @@ select pg_notify($1, '')
 
 
 async def notify_if_held_up(connection: Connection, ids: Collection[str]) -> None:
-    """For jobs that this transaction has locked and left as they were: one that is due about now may have been skipped
-    by a claim at its very moment, and nobody would look again before the next poll. What came due long before was not
-    held up by us.
+    """Wake the producers for jobs that this transaction has locked and not changed. A claim skips locked rows: a job
+    that came due meanwhile would wait for the next poll. A job that was due long before was not held up by this lock.
     """
     await connection.execute(NOTIFY_IF_HELD_UP, CHANNEL, list(ids), NOTIFY_WITHIN_SECONDS)

@@ -1,7 +1,7 @@
 """The text of a rule, read line by line: unfolded, split into properties, its dates turned into numbers.
 
-The text is an RRULE alone ("FREQ=DAILY"), or lines of DTSTART, RRULE, RDATE and EXDATE as RFC 5545 writes them. What
-it says depends on nothing else, so the reading is remembered, with a bound, for the next job with the same text.
+The text is an RRULE alone ("FREQ=DAILY"), or lines of DTSTART, RRULE, RDATE and EXDATE as RFC 5545 writes them. What it
+says depends on nothing else, so the reading is remembered, with a bound, for the next job with the same text.
 """
 
 import re

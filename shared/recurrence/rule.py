@@ -54,7 +54,8 @@ class Rule(Protocol):
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
         rings one by one, and a very sparse one is hard to search: it may stop on the way, and can be asked again with
-        what it gave."""
+        what it gave.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Wall time and instants: the one place that knows what a gap and a fold are, and what a rule wants done with them.
 
 `resolve_local` answers for one wall time. `Clock.span_at` answers for the whole line: it cuts it into spans in which
-the zone's offset stands still, and says for each which offsets to read walls with. In a gap that shifts, walls that
-do not exist are read with the offset before it, beside those that do; in a fold that rings once, one pass is silent.
+the zone's offset stands still, and says for each which offsets to read walls with. In a gap that shifts, walls that do
+not exist are read with the offset before it, beside those that do; in a fold that rings once, one pass is silent.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Growing pauses between tries. Pure but for the jitter."""
+"""Growing pauses between retries, with jitter."""
 
 import random
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Backoff:
-    """0.2, 0.4, 0.8 … seconds up to a cap, each shortened at random by up to half, so that replicas do not march in
-    step.
+    """Pauses double from `first` to `cap` seconds. Each is shortened at random by up to half, so that replicas do not
+    retry in step.
     """
 
     first: float = 0.2

@@ -1,6 +1,6 @@
-"""The moments at which a crash would hurt most, by name. In production `reached` finds nobody listening and returns;
-the chaos tests start a service with a listener that kills or freezes the process there, and the simulation crashes a
-worker there. Each is passed once a batch, never once a message, except around a webhook call.
+"""The moments at which a crash would do most harm, by name. In production `reached` finds no listener and returns. The
+chaos tests start a service with a listener that kills or freezes the process at such a point, and the simulation
+crashes a worker there. Code passes a point once per batch, never once per message, except around a webhook call.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,12 @@ _listener: Listener | None = None
 
 
 def listen(listener: Listener | None) -> None:
-    """For tests alone: None ends it."""
+    """Set the listener that `reached` calls; None removes it. Only tests call this."""
     global _listener  # noqa: PLW0603 - one process, one listener
     _listener = listener
 
 
 def reached(point: Point) -> None:
+    """Call the listener of a test, if there is one. Production code calls this at each point."""
     if _listener is not None:
         _listener(point)

@@ -1,6 +1,6 @@
-"""The HTTP side of a service: /metrics for Prometheus, /healthz (the process lives, and all its loops turn), /readyz
-(database and broker reached, schema current). Both /readyz and /metrics ask the same checks when they are called: what
-Prometheus stores is what an orchestrator would have been told.
+"""The HTTP server of a service: /metrics for Prometheus, /healthz (the process and all its loops run), /readyz (broker
+and database are reachable, the schema is current). /readyz and /metrics run the same checks when they are called, so
+the orchestrator and Prometheus get the same answer.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ Check = Callable[[], Awaitable[bool]]
 
 
 def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
+    """Return the checks behind /readyz: every broker connection is up, and the schema is current."""
+
     async def brokers_are_up() -> bool:
         return all(broker.is_up for broker in brokers)
 
@@ -29,15 +31,16 @@ def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
 
 @asynccontextmanager
 async def serve_health(host: str, port: int, watchdog: Watchdog, checks: Mapping[str, Check]) -> AsyncIterator[None]:
+    """Serve /metrics, /healthz and /readyz until the block ends. Raises CannotStart if the port is not free."""
     registry = watchdog.registry
     up = Gauge("dependency_up", "1 if the service reaches it, else 0", ["dependency"], registry=registry)
 
-    async def look() -> dict[str, bool]:
+    async def run_checks() -> dict[str, bool]:
         answers = await asyncio.gather(*(_passes(check) for check in checks.values()))
         return dict(zip(checks, answers, strict=True))
 
     async def metrics(request: web.Request) -> web.Response:
-        for name, passes in (await look()).items():
+        for name, passes in (await run_checks()).items():
             up.labels(name).set(passes)
         encoder, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encoder(registry), headers={"Content-Type": content_type})
@@ -48,7 +51,7 @@ async def serve_health(host: str, port: int, watchdog: Watchdog, checks: Mapping
         return web.json_response({"status": "alive"})
 
     async def ready(_: web.Request) -> web.Response:
-        results = await look()
+        results = await run_checks()
         return web.json_response(results, status=200 if all(results.values()) else 503)
 
     app = web.Application()
@@ -69,5 +72,5 @@ async def _passes(check: Check) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT):
             return await check()
-    except Exception:  # noqa: BLE001 - whatever a check raises, the answer is no
+    except Exception:  # noqa: BLE001 - a check that raises has failed, whatever it raises
         return False

@@ -1,5 +1,5 @@
-"""How late an occurrence is at each stage of its way, as one histogram with one name in every service: so that one
-panel answers "are we on time, and if not, where is it lost".
+"""How late an occurrence is at each stage. All services export one histogram under one name, so that one panel shows
+whether Duebell is on time and, if not, which stage loses the time.
 """
 
 from datetime import timedelta
@@ -10,18 +10,20 @@ from prometheus_client import CollectorRegistry, Histogram
 # From 5 ms, which no user notices, to a day of downtime.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 3600.0, 21600.0, 86400.0)
 
-# An occurrence that is later than this at a stage gets a line in the log.
+# A service logs an occurrence that is later than this.
 LATE_AFTER = timedelta(seconds=60)
 
 
 class Stage(StrEnum):
     PUBLISHED = "published"  # the broker has confirmed the ScheduleDue
     FIRST_ATTEMPT = "first_attempt"  # the webhook is called for the first time
-    DELIVERED = "delivered"  # the receiver has said 2xx
+    DELIVERED = "delivered"  # the receiver has answered 2xx
 
 
 def lateness_by_stage(registry: CollectorRegistry, *stages: Stage) -> dict[Stage, Histogram]:
-    """The histogram of each stage that a service sees. Looked up once: a lookup takes as long as an observation."""
+    """Return the histogram of each stage that the service sees. Call this once: a lookup of a label takes as long as an
+    observation.
+    """
     lateness = Histogram(
         "occurrence_lateness_seconds", "From due_at to the stage", ["stage"], buckets=BOUNDS, registry=registry
     )

@@ -1,4 +1,4 @@
-"""Logging: one event per line with a stable name, JSON for machines, a readable form on a terminal."""
+"""Logging: one line per event, under a stable name; JSON for machines, readable text on a terminal."""
 
 import logging
 import sys
@@ -10,15 +10,15 @@ Log = FilteringBoundLogger
 
 
 def configure_logs(service: str, level: str) -> Log:
-    """Called once by main. What libraries log goes the same way; the AMQP ones are silenced, because the broker module
-    says the same in one line instead of a stack trace.
+    """Set up logging for the process; main calls this once. Lines of libraries take the same form. Those of the AMQP
+    libraries are dropped: shared.amqp.connection logs the same in one line, without a stack trace.
     """
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    # Not rich's tracebacks, which show the local variables: addresses with their passwords among them.
+    # Not the tracebacks of rich: they show local variables, and with them URLs that contain passwords.
     render: Processor = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     if not sys.stderr.isatty():
         shared.append(structlog.processors.format_exc_info)
@@ -26,7 +26,7 @@ def configure_logs(service: str, level: str) -> Log:
     structlog.configure(
         processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line is one write
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write per line: lines of two threads never mix
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)

@@ -1,10 +1,10 @@
-"""How the loops of a process run: until the stop comes, watched, and giving way to each other.
+"""How the loops of a process run: until the stop, watched, and without holding up each other.
 
-The watchdog: each loop marks its turns, and /healthz is red when a loop has marked none for longer than any turn may
-take. A loop that waits for something outside the process (a broker that is down, an empty queue) says so with
-`waiting_outside` and counts as well for as long as it waits: a restart would not help it. Which loop a call is about
-follows from the task's context, as the bound values of a log do, so functions deep inside a loop need not be handed
-anything. Outside a watched loop `mark_turn` and `waiting_outside` do nothing.
+The watchdog: each loop marks its turns, and /healthz reports 503 when a loop has marked none for longer than any turn
+may take. A loop that waits for something outside the process (a broker that is down, an empty queue) wraps the wait in
+`waiting_outside` and counts as alive for as long as it waits: a restart would not help it. The context of the task
+tells which loop calls `mark_turn`, so functions deep inside a loop need no extra argument. Outside a watched loop
+`mark_turn` and `waiting_outside` do nothing.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from shared.errors import EndedByItself
 
-# More than all deadlines within one turn together: statements of 30 s, publishes of 60 s at most, channels of 10 s.
+# More than the sum of the timeouts within one turn: statements 30 s, publishes at most 60 s, channels 10 s.
 MAX_TURN_SECONDS = 300.0
-# After this long, a task that works without waiting lets other tasks run.
+# A task that computes for longer than this lets other tasks run.
 MAX_HOLD_SECONDS = 0.005
 
 
 class Stop:
-    """Set once, by a signal or by a test. `failure` is what a loop died of, if one did."""
+    """Tells all loops of a process to end; a signal requests it. `failure` is the error that ended a loop, if any."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -36,6 +36,7 @@ class Stop:
         self.requested_at = math.inf  # by time.monotonic()
 
     def request(self) -> None:
+        """Tell the loops to take no more work and finish what is in flight."""
         self.requested_at = min(self.requested_at, time.monotonic())
         self._event.set()
 
@@ -47,6 +48,7 @@ class Stop:
         await self._event.wait()
 
     def fail(self, error: Exception) -> None:
+        """Record that a loop died of `error`. The service then ends without waiting for the grace time."""
         self.failure = self.failure or error
         self._failed.set()
 
@@ -54,13 +56,13 @@ class Stop:
         await self._failed.wait()
 
     async def sleep(self, seconds: float) -> None:
-        """Shorter if the stop comes. A pause between two turns is nothing to be found stuck in."""
+        """Sleep between two turns, or until the stop. The watchdog counts the loop as alive meanwhile."""
         with waiting_outside():
             await first_of(self._event.wait(), asyncio.sleep(seconds))
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> None:
-    """Returns when one is done, or raises what it raised; the others are cancelled and awaited."""
+    """Wait until one of them is done, and raise what it raised. The others are cancelled and awaited."""
     tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(a) for a in awaitables]
     done: set[asyncio.Future[Any]] = set()
     try:
@@ -74,30 +76,30 @@ async def first_of(*awaitables: Awaitable[Any]) -> None:
 
 
 async def run_until_stop(loop: Awaitable[None], stop: Stop, name: str) -> None:
-    """Around every loop that should run until the stop. A task group takes no notice of a child that returns, or that
-    is cancelled by something other than the group: this makes either a failure that nobody can miss.
+    """Run a loop that must not end before the stop. If it returns early, or another part of the process cancels it,
+    this raises EndedByItself: a task group would ignore both, and the process would go on without the loop.
     """
     try:
-        await _to_the_end(loop, stop, name)
+        await _raise_if_early(loop, stop, name)
     except Exception as error:
         stop.fail(error)
         raise
 
 
-async def _to_the_end(loop: Awaitable[None], stop: Stop, name: str) -> None:
+async def _raise_if_early(loop: Awaitable[None], stop: Stop, name: str) -> None:
     try:
         await loop
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) and task.cancelling():
             raise
-        raise EndedByItself(f"{name} was cancelled by nobody") from None
+        raise EndedByItself(f"{name} was cancelled from outside") from None
     if not stop.requested:
         raise EndedByItself(f"{name} ended before it was told to")
 
 
 async def cancel_and_wait(task: "asyncio.Task[Any]") -> None:
-    """Cancels until it is heard: a cancellation that comes at the same moment as an answer can be swallowed on the way
-    (by asyncio.wait_for, in Python 3.11), and its task would go on as if nothing had been said.
+    """Cancel a task again and again until it is done. In Python 3.11 asyncio.wait_for swallows a cancellation that
+    comes at the same moment as its result, and the task would go on.
     """
     while not task.done():
         task.cancel()
@@ -115,14 +117,14 @@ _current: ContextVar[_WatchedLoop | None] = ContextVar("watched_loop", default=N
 
 
 def mark_turn() -> None:
-    """Say that the current loop is alive. A loop calls it once a turn."""
+    """Tell the watchdog that the current loop is alive. A loop calls this once a turn."""
     if loop := _current.get():
         loop.marked_at = loop.watchdog.clock()
 
 
 @contextmanager
 def waiting_outside() -> Iterator[None]:
-    """Wrap a wait for another process that has no deadline, and nothing more: the loop counts as alive meanwhile."""
+    """Wrap a wait for another process that has no timeout, and nothing else. The loop counts as alive meanwhile."""
     loop = _current.get()
     if loop is None:
         yield
@@ -136,8 +138,8 @@ def waiting_outside() -> Iterator[None]:
 
 
 async def watched_apart(name: str, loop: Awaitable[None]) -> None:
-    """Run a loop that another loop starts, watched under a name of its own: the waits of one do not count for the
-    other.
+    """Run a loop that another loop starts, and watch it under its own name. A wait of one does not make the other count
+    as alive.
     """
     current = _current.get()
     await (current.watchdog.watched(name, loop) if current else loop)
@@ -145,7 +147,7 @@ async def watched_apart(name: str, loop: Awaitable[None]) -> None:
 
 @dataclass(slots=True)
 class Watchdog:
-    """Watches all loops of a process, and exports how long each has been silent."""
+    """Knows all loops of a process, and exports for each how long ago it marked a turn."""
 
     registry: CollectorRegistry
     clock: Callable[[], float] = time.monotonic
@@ -161,8 +163,8 @@ class Watchdog:
         )
 
     async def watched(self, name: str, loop: Awaitable[None]) -> None:
-        """Run a loop and watch it. A loop that returns has done its work and is forgotten. A loop that raises stays
-        watched: its process is about to end, and must not look healthy until it has.
+        """Run a loop and watch it. A loop that returns has done its work and is no longer watched. A loop that raises
+        stays watched: its process is about to end and must not look healthy until then.
         """
         self._loops[name] = _WatchedLoop(self, self.clock())
         self._gauge.labels(name).set_function(lambda: self.silent_seconds(name))
@@ -170,21 +172,23 @@ class Watchdog:
         try:
             await loop
         except Exception as error:
-            error.add_note(name)  # the log line about the end of the process names the loop
+            error.add_note(name)  # the process logs the name of the loop when it ends
             raise
         del self._loops[name]
 
     def silent_seconds(self, name: str) -> float:
+        """Return how long ago the loop marked a turn; 0 while it waits for another process, or once it has ended."""
         loop = self._loops.get(name)
         return 0.0 if loop is None or loop.waits else self.clock() - loop.marked_at
 
     def stuck(self) -> dict[str, float]:
-        """The loops that have been silent for too long, and for how many seconds."""
+        """Return the loops that have marked no turn for too long, and for how many seconds."""
         silent = {name: self.silent_seconds(name) for name in self._loops}
         return {name: round(seconds, 1) for name, seconds in silent.items() if seconds > MAX_TURN_SECONDS}
 
 
 async def next_turn() -> None:
+    """Let every other task of the event loop that is ready run once."""
     await asyncio.sleep(0)
 
 
@@ -200,7 +204,7 @@ class LoopYielder:
 
     @property
     def held(self) -> float:
-        """Seconds since the task last gave way."""
+        """For how many seconds the task has held the event loop."""
         return time.monotonic() - self._since
 
     @property

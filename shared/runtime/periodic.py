@@ -1,4 +1,4 @@
-"""Looks now and then at how much there is to do, for gauges. What it calls must cost the same whatever there is."""
+"""Samples for gauges: how much work is waiting. A sample costs the same however much waits: see MAX_COUNTED_ROWS."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,11 +7,12 @@ from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, mark_turn
 
 SAMPLE_EVERY_SECONDS = 5.0
-# Nobody's decision depends on whether it is ten thousand or ten million.
+# A gauge need not tell ten thousand rows from ten million, so a sample stops counting here.
 MAX_COUNTED_ROWS = 10_000
 
 
 async def sample_until_stopped(sample_once: Callable[[], Awaitable[None]], stop: Stop) -> None:
+    """Call `sample_once` every few seconds. While Postgres is away, log a line and try again."""
     while not stop.requested:
         mark_turn()
         try:

@@ -1,6 +1,6 @@
-"""Settings that every service has, read from the environment. Two are required; the rest have defaults that suit a
-small installation. What is wrong with them is said in one line that names the variable, and addresses, which hold
-passwords, are shown by nobody: neither in that line nor in a repr.
+"""Settings that every service has, read from the environment. Two are required; the defaults of the rest suit a small
+installation. A bad value ends the process with one line that names the variable. Neither that line nor a repr shows a
+URL, because URLs contain passwords.
 """
 
 import sys
@@ -12,14 +12,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 def _a_postgres_url(text: str) -> str:
-    """With what goes without saying: it leads to a server that takes writes, and a root certificate counts."""
+    """Check the URL and add what it leaves out: connect to the primary, and verify the server if there is a root."""
     example = "postgresql://user:password@host:5432/database"
     parts = _a_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
     given = dict(parse_qsl(parts.query))
-    # Of several hosts (`host1:5432,host2:5432`) the one that takes writes: no standby, nor what was demoted to one.
+    # Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary.
     implied = {"target_session_attrs": "read-write"}
     if "sslrootcert" in given:
-        # Without a mode, asyncpg would accept any certificate, and go on in clear text where there is none.
+        # Without a mode, asyncpg accepts any certificate, and falls back to clear text if the server has none.
         implied["sslmode"] = "verify-full"
     missing = "".join(f"&{name}={value}" for name, value in implied.items() if name not in given)
     return text + missing if parts.query or not missing else f"{text.rstrip('?')}?{missing[1:]}"
@@ -35,15 +35,15 @@ def _a_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = 
         parts = urlsplit(text)
         hosts = parts.netloc.rpartition("@")[2].split(",")
         for host in hosts:
-            _ = urlsplit(f"//{host}").port  # raises if it is not a number
+            _ = urlsplit(f"//{host}").port  # raises ValueError unless it is a number
         parse_qsl(parts.query, strict_parsing=bool(parts.query))
     except ValueError:
         parts, hosts = urlsplit(""), []
-    # The value itself is not repeated: it may hold a password.
+    # The message does not repeat the value: it may contain a password.
     if parts.scheme not in schemes or parts.fragment or (len(hosts) > 1 and not (several_hosts and all(hosts))):
         raise ValueError(f"is not an address such as {example}")
     if parts.netloc.count("@") > 1:
-        # Libraries disagree on where the password ends, and might ask the name service for half of it.
+        # Libraries disagree on where the password ends; one might send half of it to the name service.
         raise ValueError("has more than one @: write one in a password as %40")
     return parts
 
@@ -70,7 +70,7 @@ AnySettings = TypeVar("AnySettings", bound=BaseSettings)
 
 
 def load_settings(kind: type[AnySettings]) -> AnySettings:
-    """From the environment; ends the process with one line per bad variable."""
+    """Read the settings from the environment. If some are bad, log one line per variable and exit with status 2."""
     try:
         return kind()
     except ValidationError as error:

@@ -4,8 +4,8 @@ import asyncio
 
 
 class Wakeup:
-    """Set when a loop should look for work at once. It stays set until the loop clears it, so none is lost while the
-    loop is busy.
+    """One task sets it when a loop should look for work at once. It stays set until the loop clears it, so no wakeup is
+    lost while the loop is busy.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Wakeup:
         return self._event.is_set()
 
     async def wait(self, timeout: float | None) -> None:
-        """Return when it is set, or when the timeout (in seconds) is over."""
+        """Return when the wakeup is set, or when the timeout (in seconds) is over."""
         try:
             async with asyncio.timeout(timeout):
                 await self._event.wait()
