@@ -25,7 +25,7 @@ CONSUMER_TAG = "duebell"
 @contextmanager
 def lost_connections_as_errors() -> Iterator[None]:
     """Wrap every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
-    RuntimeError, or a CancelledError although no task was cancelled, which would end the waiting task without a log line.
+    RuntimeError, or a CancelledError although no task was cancelled, which would end the waiting task unlogged.
     """
     try:
         yield
