@@ -244,9 +244,10 @@ async def _gave_up_twice(process: ServiceProcess) -> bool:
 DIES = """
 import sys
 from consumer.settings import ConsumerSettings
-from shared.lifecycle import Stop, run_service
-from shared.logs import configure_logs
-from shared.settings import load_settings
+from shared.runtime.loops import Stop
+from shared.runtime.service import run_service
+from shared.runtime.logs import configure_logs
+from shared.runtime.settings import load_settings
 
 async def work(stop: Stop) -> None:
     settings = load_settings(ConsumerSettings)
