@@ -1,7 +1,7 @@
 """The wire: all that Duebell knows of AMQP frames, behind one door.
 
 aiormq keeps the handshake, heartbeats, channels and declarations. Deliveries and confirms are taken out of the byte
-stream before aiormq sees them (`splitter.py`, through aiormq's public `transport_factory`), read by a decoder that no
+stream before aiormq sees them (`connection.py`, through aiormq's public `transport_factory`), read by a decoder that no
 message can break (`deliveries.py`, `properties.py`), and publishes are written in batches (`publishing.py`). No library
 is patched, and no private name of one is used.
 """

@@ -1,4 +1,4 @@
-"""The messages of one consuming channel, taken out of the byte stream as they arrive.
+"""AMQP 0-9-1 frames as they arrive: where each ends, and the messages of a consuming channel that they carry. Pure.
 
 Nearly all messages come in one piece, as three frames: Basic.Deliver, header and body, with properties that are texts,
 numbers or a moment, and headers that are texts. `read_message` reads such a message at once; making an object of each
@@ -16,20 +16,23 @@ from pamqp.commands import Basic
 
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.properties import MAX_FIELDS, OTHER_KINDS, SMALLEST_TEXT_FIELD, read_properties
-from shared.amqp.wire.splitter import (
-    BODY,
-    DELIVER,
-    END,
-    FLAGS,
-    HEAD,
-    HEADER,
-    METHOD,
-    METHOD_SIZE,
-    Incomplete,
-    frame_end,
-    read_head,
-    read_header_start,
-)
+
+METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
+KINDS = frozenset((METHOD, HEADER, BODY, HEARTBEAT))
+HEAD, END = 7, 0xCE
+
+read_head = Struct(">BHI").unpack_from  # kind, channel, length
+_method = Struct(">HH").pack
+
+# What the payload of a method frame begins with: class and method.
+TUNE = _method(10, 30)
+CLOSINGS = (_method(20, 40), _method(20, 41))  # Channel.Close and Channel.CloseOk
+RETURN, DELIVER, ACK, NACK = _method(60, 50), _method(60, 60), _method(60, 80), _method(60, 120)
+METHOD_SIZE = 4
+
+# The payload of a content header begins with class, weight, size of the body; flags and properties follow.
+read_header_start = Struct(">HHQH").unpack_from
+FLAGS = 12
 
 _delivery_tag = Struct(">q").unpack_from
 _HEADER_START_SIZE = 14
@@ -49,6 +52,22 @@ Delivery = tuple[int, str, str]  # delivery tag, exchange, routing key
 
 # The beginning of a message waits for the rest of it up to this size; more of it is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
+
+
+class Incomplete(Exception):
+    """The rest of the frame, or of the message, has not arrived yet."""
+
+
+def frame_end(data: bytes, start: int) -> int:
+    """Returns the place after the frame that starts at `start`, all of which has arrived."""
+    if len(data) < start + HEAD:
+        raise Incomplete
+    end: int = start + HEAD + read_head(data, start)[2] + 1
+    if len(data) < end:
+        raise Incomplete
+    if data[end - 1] != END:
+        raise InvalidFrameError("a frame does not end where it should")
+    return end
 
 
 class Deliveries:

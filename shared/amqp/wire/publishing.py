@@ -27,8 +27,8 @@ from pamqp import encode
 from pamqp.commands import Basic
 
 from shared.amqp.message import OutgoingMessage, PublishResult
+from shared.amqp.wire.deliveries import ACK, FLAGS, HEAD, HEADER, METHOD, METHOD_SIZE, NACK, RETURN, frame_end
 from shared.amqp.wire.properties import read_properties
-from shared.amqp.wire.splitter import ACK, FLAGS, HEAD, HEADER, METHOD, METHOD_SIZE, NACK, RETURN, frame_end
 
 _tag_and_multiple = Struct(">QB").unpack_from
 

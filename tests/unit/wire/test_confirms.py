@@ -12,8 +12,8 @@ from pamqp.commands import Channel as ChannelClass
 from pamqp.header import ContentHeader
 
 from shared.amqp.message import OutgoingMessage, PublishResult
+from shared.amqp.wire.connection import SplittingReader
 from shared.amqp.wire.publishing import Confirms, PublishBatch
-from shared.amqp.wire.splitter import SplittingReader
 from tests.unit.wire.test_splitter import read_all, wire
 
 CHANNEL = 3

@@ -17,9 +17,9 @@ from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
 from shared.amqp.message import IncomingMessage
-from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries
+from shared.amqp.wire.connection import SplittingReader
+from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries, frame_end
 from shared.amqp.wire.properties import MAX_FIELDS
-from shared.amqp.wire.splitter import SplittingReader, frame_end
 from tests.unit.wire.test_splitter import cut, fed, frames, names, properties, read_all, wire
 
 OURS = 1  # the inbox's channel

@@ -16,7 +16,8 @@ from pamqp.commands import Basic, Channel, Connection
 from pamqp.header import ContentHeader
 from pamqp.heartbeat import Heartbeat
 
-from shared.amqp.wire.splitter import MAX_FRAME_BYTES, SplittingReader, frame_end
+from shared.amqp.wire.connection import MAX_FRAME_BYTES, SplittingReader
+from shared.amqp.wire.deliveries import frame_end
 
 OURS = 1
 
