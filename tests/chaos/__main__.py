@@ -16,11 +16,11 @@ import msgspec
 from stack.directory import LOGS, STACK, run_directory
 from stack.errors import StackError
 from stack.up import stop_on_signals
-from tests.chaos.accounting import account, as_table
-from tests.chaos.checking import check
 from tests.chaos.faults import Fault
+from tests.chaos.invariants import check
 from tests.chaos.ledger import Ledger
 from tests.chaos.progress import progress
+from tests.chaos.result_table import account, as_table
 from tests.chaos.run import run
 from tests.chaos.script import MIXED, MIXED_SECONDS, full_matrix, write_script
 from tests.chaos.timeline import explain
@@ -28,7 +28,7 @@ from tests.chaos.timeline import explain
 
 def main() -> int:
     options = _parse()
-    _hush()
+    _silence_libraries()
     stop_on_signals()
     seconds = MIXED_SECONDS if options.mixed else options.minutes * 60
     wanted = MIXED if options.mixed else full_matrix(seconds)
@@ -38,7 +38,7 @@ def main() -> int:
         with run_directory("chaos") as directory:
             with progress(len(script)) as show:
                 ledger = asyncio.run(run(directory, options.seed, script, show))
-            return _verdict(ledger, options, directory / LOGS)
+            return _report(ledger, options, directory / LOGS)
     except StackError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 1
@@ -47,7 +47,7 @@ def main() -> int:
         return 130
 
 
-def _verdict(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
+def _report(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
     table = as_table(account(ledger))
     summary = _summary(ledger, options.seed)
     (logs / "ledger.json").write_bytes(msgspec.json.encode(ledger))
@@ -88,8 +88,8 @@ def _again(options: argparse.Namespace) -> str:
     return f"make chaos MINUTES={options.minutes:g} SEED={options.seed}{faults}"
 
 
-def _hush() -> None:
-    """The libraries' word on lost connections, of which there will be many."""
+def _silence_libraries() -> None:
+    """Silence what the AMQP libraries log and warn about lost connections."""
     for name in ("aio_pika", "aiormq"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore", RuntimeWarning)  # aio-pika's __del__ in a thread without a loop
@@ -101,7 +101,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--faults", type=_faults, default=tuple(Fault), help=f"some of {', '.join(Fault.__members__)}")
     parser.add_argument("--mixed", action="store_true", help="the short run that is part of make test")
-    parser.add_argument("--table", type=Path, default=STACK / "chaos.md", help="where the table goes, too")
+    parser.add_argument("--table", type=Path, default=STACK / "chaos.md", help="a file for the table")
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1_000_000)

@@ -1,5 +1,5 @@
-"""The application: sends commands until the broker has confirmed them, hears every due event and every reply, and
-writes all of it into the ledger. It knows the contract and nothing else of Duebell.
+"""The application of a chaos run. It sends commands until the broker has confirmed them, consumes every due event and
+every reply, and records all of them in the ledger. Of Duebell it knows the contract alone.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from shared.amqp.connection import BROKER_ERRORS
 from shared.amqp.wire import lost_connections_as_errors
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 from tests.chaos.ledger import Command, Heard, Kind, Ledger, Plan, Reply, now
-from tests.chaos.line import Line
+from tests.chaos.reconnecting import ReconnectingConnection
 
 LISTENER, REPLIES = "chaos.listener", "chaos.replies"
 HEARS = "due.#"
@@ -25,21 +25,21 @@ QUORUM = {"x-queue-type": "quorum"}
 
 
 async def declare_queues(channel: AbstractChannel, names: Names) -> None:
-    """Both survive the broker. Idempotent."""
+    """Declare the queues of events and replies. Both survive a restart of the broker. Idempotent."""
     await channel.declare_queue(REPLIES, durable=True, arguments=dict(QUORUM))
     listener = await channel.declare_queue(LISTENER, durable=True, arguments=dict(QUORUM))
     await listener.bind(names.events, HEARS)
 
 
 class Application:
-    """Two connections, since a broker short of memory stops reading from those that publish."""
+    """The application, with two connections: a broker short of memory stops reading from those that publish."""
 
     def __init__(self, url: str, ledger: Ledger) -> None:
         self._ledger = ledger
         self._names = Names()
         self._commands: AbstractExchange | None = None
-        self.speaking = Line(url, "chaos-speaks", self._speak)
-        self.listening = Line(url, "chaos-listens", self._listen)
+        self.publishing = ReconnectingConnection(url, "chaos-publishes", self._prepare_publishing)
+        self.consuming = ReconnectingConnection(url, "chaos-consumes", self._prepare_consuming)
 
     async def request(self, job: str, plan: Plan, content: dict[str, object], revision: int = 1) -> None:
         webhook = "webhook" in content
@@ -51,7 +51,7 @@ class Application:
         self._ledger.commands.append(Command(job, Kind.CANCEL, now(), 0, tries=tries))
 
     async def _send(self, key: str, content: dict[str, object], kind: Kind, revision: int) -> int:
-        """Until it is confirmed; how many tries it took. A try without an answer may have arrived all the same."""
+        """Publish until the broker confirms. Returns the number of tries; an unconfirmed one may have arrived."""
         tries = 0
         while True:
             tries += 1
@@ -77,10 +77,10 @@ class Application:
             async with asyncio.timeout(CONFIRM_SECONDS):
                 await self._commands.publish(message, key)
 
-    async def _speak(self, channel: AbstractChannel) -> None:
+    async def _prepare_publishing(self, channel: AbstractChannel) -> None:
         self._commands = await channel.get_exchange(self._names.commands)
 
-    async def _listen(self, channel: AbstractChannel) -> None:
+    async def _prepare_consuming(self, channel: AbstractChannel) -> None:
         await channel.set_qos(prefetch_count=PREFETCH)
         await (await channel.get_queue(LISTENER)).consume(self._on_event)
         await (await channel.get_queue(REPLIES)).consume(self._on_reply)

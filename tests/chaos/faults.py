@@ -1,4 +1,4 @@
-"""What can be done to a running system, by name, and to what. Pure: how it is done is in the modules `strike_…`."""
+"""The faults of a chaos run and their targets. Pure: how each fault is made is in the modules `strike_…`."""
 
 from enum import StrEnum
 
@@ -14,14 +14,14 @@ class Fault(StrEnum):
     TERM = "SIGTERM"
     FREEZE = "SIGSTOP, then SIGCONT"
     KILL_AT_POINT = "SIGKILL at a named point"
-    OUTSLEEP_LEASE = "frozen past its lease, then woken"
+    FREEZE_PAST_LEASE = "frozen past its lease, then resumed"
     CLOCK_AHEAD = "clock an hour ahead"
     CLOCK_BEHIND = "clock an hour behind"
 
     BROKER_KILL = "killed and restarted"
     BROKER_FREEZE = "frozen"
     BROKER_ALARM = "memory alarm"
-    BROKER_HANG_UP = "all connections closed"
+    BROKER_CLOSE_CONNECTIONS = "all connections closed"
     BROKER_UNBIND = "bindings deleted"
     BROKER_FULL = "a listener's queue full"
 
@@ -37,11 +37,11 @@ class Fault(StrEnum):
 
 
 def targets_of(fault: Fault) -> tuple[str, ...]:
-    """Whom it can be done to."""
+    """The services, stores or points that the fault can strike."""
     match fault:
         case Fault.KILL_AT_POINT:
             return tuple(point.value for point in Point)
-        case Fault.OUTSLEEP_LEASE:
+        case Fault.FREEZE_PAST_LEASE:
             return ("delivery",)
         case Fault.KILL | Fault.TERM | Fault.FREEZE | Fault.CLOCK_AHEAD | Fault.CLOCK_BEHIND:
             return SERVICES
@@ -52,13 +52,15 @@ def targets_of(fault: Fault) -> tuple[str, ...]:
 
 
 def may_duplicate(fault: Fault, target: str) -> bool:
-    """Whether an event may be published twice because of it: not after an orderly stop, and not because of what happens
-    to those who do not publish it.
+    """Tell whether the fault may make an event be published twice: not an orderly stop, and not a fault of a service
+    that does not publish it.
     """
     return fault is not Fault.TERM and track_of(target) in {"producer", STORES}
 
 
 def track_of(target: str) -> str:
-    """What happens to one service, and what happens to the stores, happens one after the other; all else, at once."""
+    """The track of a target. Strikes of one track come one after the other; each service has a track, the stores share
+    one.
+    """
     service = target.partition(":")[0]
     return service if service in SERVICES else STORES

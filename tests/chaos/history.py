@@ -1,4 +1,4 @@
-"""The ledger, job by job: everything that was seen of one, and what that says about its occurrences. Pure."""
+"""The ledger by job: everything that was seen of one job, and what follows for its occurrences. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,12 +19,12 @@ class History:
 
     @property
     def plans(self) -> dict[int, Plan]:
-        """What was asked for, by revision."""
+        """What the application asked for, by revision."""
         return {command.revision: command.plan for command in self.commands if command.plan is not None}
 
     @property
     def is_cancelled(self) -> bool:
-        """By the application: the cancel is with the broker, whatever has become of it."""
+        """Tell whether the application has cancelled the job and the broker has confirmed the command."""
         return any(command.kind is Kind.CANCEL for command in self.commands)
 
     @property
@@ -33,19 +33,19 @@ class History:
 
     @property
     def rung(self) -> set[datetime]:
-        """What was published: the listener heard it, or, with its binding deleted, the receiver was called."""
+        """Occurrences that were published: the listener got the event, or the receiver was called for it."""
         return {seen.due_at for seen in self.seen}
 
     @property
     def with_webhook(self) -> set[datetime]:
-        """What was published and should have an effect."""
+        """Published occurrences whose webhook must have an effect."""
         return {seen.due_at for seen in self.seen if isinstance(seen, Call) or seen.webhook}
 
     def missing(self) -> list[datetime]:
-        """Occurrences that must have been published by now, and that nobody heard.
+        """Occurrences that must have been published, and that neither the listener nor the receiver got.
 
-        Of a job that is done, all of the revision that counted in the end. Of one that was cancelled, as many as the
-        producer has written down, from the first on: those after them were not due, or still waiting.
+        A job that is done owes all occurrences of its last revision. A cancelled job owes as many as the producer has
+        counted, from the first on: later ones were not due, or still waiting.
         """
         if self.row is None or (plan := self.plans.get(self.row.revision)) is None:
             return []

@@ -1,6 +1,6 @@
-"""What was seen from outside, by parties that no fault touches: the application that sent the commands, a listener, a
-receiver of webhooks, the hand that struck, and, when all is over, a look into the tables. Plain values, with no opinion
-on what should have been: that is the checker's. All times are those of one clock, which is also Postgres'.
+"""What a chaos run saw from outside, recorded by processes that no fault touches: the application, its listener, the
+receiver of webhooks, the run itself, and a look into the tables at the end. Plain values: `tests.chaos.invariants` says
+what they should be. All instants are from one clock, which Postgres shares.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Plan:
     count: int | None = 1
 
     def place(self, due_at: datetime) -> int | None:
-        """Which occurrence it is, from 0; None if it is none."""
+        """The index of the occurrence, from 0; None if the plan has no occurrence at that instant."""
         if not self.every:
             return 0 if due_at == self.first else None
         place, rest = divmod(due_at - self.first, self.every)
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Confirmed by the broker to the application, which had sent it as often as that took."""
+    """A command that the broker has confirmed to the application after `tries` publishes."""
 
     job: str
     kind: Kind
@@ -60,7 +60,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A ScheduleDue that reached the listener, or that nobody had bound a queue for and was kept."""
+    """A ScheduleDue that reached the listener, or that was kept in `scheduler.unrouted` while no queue was bound."""
 
     job: str
     key: str
@@ -78,7 +78,7 @@ class Call:
     key: str
     due_at: datetime
     seen_at: datetime
-    mood: str
+    behaviour: str
     effect: bool
 
 
@@ -106,7 +106,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """A strike as it went. `note` says what was peculiar about it; `missed`, that it did not happen."""
+    """A strike and when it was made. `note` is for the report; `missed` means that the fault did not happen."""
 
     strike: Strike
     began_at: datetime
@@ -116,18 +116,18 @@ class Struck:
 
     @property
     def hit_at(self) -> datetime:
-        """A trap is set when the strike begins, and springs when it ends."""
+        """When the process was hit: for a named point at the end of the strike, otherwise at its beginning."""
         return self.ended_at if self.strike.fault is Fault.KILL_AT_POINT else self.began_at
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that ended although nobody had struck it."""
+    """A process that ended although no strike was made at it."""
 
     name: str
     at: datetime
     exit_code: int
-    last_words: str = ""  # the last line of its log
+    last_log_line: str = ""  # the last line of its log
 
 
 @dataclass(slots=True)

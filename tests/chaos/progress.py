@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar on a terminal, a line per fault in a pipe."""
+"""Progress of a run: a bar on a terminal, one line per fault in a pipe."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ from tests.chaos.ledger import Struck
 
 @contextmanager
 def progress(number: int) -> Iterator[Callable[[Struck], None]]:
-    """For so many faults."""
+    """Show progress for `number` faults. Yields a function to call with each fault that has struck."""
     if sys.stdout.isatty():
         with _bar(number) as show:
             yield show

@@ -1,6 +1,6 @@
-"""A TCP proxy between a service and a store that can be told to behave badly: cut every connection, pass nothing on,
-swallow what the store answers, delay, or write byte by byte. What was held back while it stalled is passed on
-afterwards; what was swallowed is gone, so those connections are cut in the end, as a network would lose them.
+"""A TCP proxy between a service and a store. It can cut every connection, pass nothing on, drop the store's answers,
+delay, or write byte by byte. After a stall the withheld bytes are passed on. Dropped answers are lost, so the proxy
+cuts their connections afterwards.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ CONNECT_SECONDS = 5.0
 DELAY_SECONDS = 0.15
 
 
-class Manner(Enum):
+class ProxyMode(Enum):
     FAITHFUL = auto()
     STALLING = auto()
     ONE_WAY = auto()
@@ -22,16 +22,16 @@ class Manner(Enum):
 
 
 class Proxy:
-    """Listens on a port of its own for as long as the block of `running` lasts."""
+    """The proxy. It listens on `port` until the block of `running()` ends."""
 
     def __init__(self, host: str, port: int) -> None:
         self.port = 0
         self._to = (host, port)
-        self._manner = Manner.FAITHFUL
+        self._mode = ProxyMode.FAITHFUL
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._writers: set[asyncio.StreamWriter] = set()
-        self._swallowed = False
+        self._answers_dropped = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Proxy"]:
@@ -45,18 +45,18 @@ class Proxy:
             self.cut()
             await asyncio.sleep(0)
 
-    def behave(self, manner: Manner) -> None:
-        if manner is not Manner.ONE_WAY and self._swallowed:
+    def set_mode(self, mode: ProxyMode) -> None:
+        if mode is not ProxyMode.ONE_WAY and self._answers_dropped:
             self.cut()
-        self._manner = manner
-        if manner is Manner.STALLING:
+        self._mode = mode
+        if mode is ProxyMode.STALLING:
             self._flowing.clear()
         else:
             self._flowing.set()
 
     def cut(self) -> None:
-        """No goodbye: the other side gets a reset, as far as the kernel sends one."""
-        self._swallowed = False
+        """Abort all connections. The peer gets a reset instead of an orderly close, if the kernel sends one."""
+        self._answers_dropped = False
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()
@@ -76,21 +76,21 @@ class Proxy:
         writer.transport.abort()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
-        """Until one side is done; then the other hears of it, too."""
+        """Copy bytes until the reader ends, then close the writer."""
         with suppress(OSError):
             while data := await reader.read(CHUNK):
                 await self._flowing.wait()
-                if answers and self._manner is Manner.ONE_WAY:
-                    self._swallowed = True
+                if answers and self._mode is ProxyMode.ONE_WAY:
+                    self._answers_dropped = True
                     continue
-                if self._manner is Manner.DELAYING:
+                if self._mode is ProxyMode.DELAYING:
                     await asyncio.sleep(DELAY_SECONDS)
                 await self._write(writer, data)
         await self._flowing.wait()
         writer.transport.abort() if writer.transport.is_closing() else writer.close()
 
     async def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
-        if self._manner is not Manner.DRIPPING:
+        if self._mode is not ProxyMode.DRIPPING:
             writer.write(data)
             await writer.drain()
             return

@@ -1,6 +1,6 @@
-"""`python -m tests.chaos.receiver`: a process that no fault touches. It acts once on each X-Idempotency-Key, writes
-every call to a file before it answers, and is a difficult receiver: by seed, key and number of the call it fails, hangs
-or hangs up, before it has acted or after.
+"""`python -m tests.chaos.receiver`: the receiver of webhooks, a process that no fault touches. It acts once on each
+X-Idempotency-Key and writes every call to a file before it answers. Depending on seed, key and number of the call, it
+fails, hangs or disconnects, before it has acted or after.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ SEED, PORT, FILE = "CHAOS_SEED", "RECEIVER_PORT", "RECEIVER_FILE"
 HANG_SECONDS = 3.0
 
 GOOD = "answers 200"
-# What it does, how likely, and whether it has acted by then.
-MOODS = {
+# What the receiver does, the probability, and whether it has acted by then.
+BEHAVIOURS = {
     "answers 500": (0.04, False),
-    "hangs up before it acts": (0.01, False),
-    "hangs up after it acted": (0.02, True),
+    "disconnects before it acts": (0.01, False),
+    "disconnects after it acted": (0.02, True),
     "hangs after it acted": (0.02, True),
 }
 
 
-def mood(seed: int, key: str, number: int) -> tuple[str, bool]:
-    """By the third call at the latest it behaves."""
+def behaviour(seed: int, key: str, number: int) -> tuple[str, bool]:
+    """What the receiver does at this call, and whether it acts. From the third call of a key on, it answers 200."""
     left = random.Random(f"{seed} {key} {number}").random()
     if number <= 2:
-        for name, (likely, acts) in MOODS.items():
+        for name, (likely, acts) in BEHAVIOURS.items():
             if left < likely:
                 return name, acts
             left -= likely
@@ -51,7 +51,7 @@ class DifficultReceiver:
         key = request.headers["X-Idempotency-Key"]
         content = await request.json()
         self._calls[key] += 1
-        name, acts = mood(self._seed, key, self._calls[key])
+        name, acts = behaviour(self._seed, key, self._calls[key])
         effect = acts and key not in self._acted
         if acts:
             self._acted.add(key)
@@ -68,7 +68,7 @@ class DifficultReceiver:
 
     def _note(self, key: str, content: dict[str, str], name: str, effect: bool) -> None:
         line = {"job": content["id"], "key": key, "due_at": content["due_at"], "seen_at": now().isoformat()}
-        self._file.write(json.dumps({**line, "mood": name, "effect": effect}) + "\n")
+        self._file.write(json.dumps({**line, "behaviour": name, "effect": effect}) + "\n")
         self._file.flush()
 
 
@@ -77,7 +77,7 @@ def read_calls(file: Path) -> list[Call]:
     for line in file.read_text().splitlines():
         said = json.loads(line)
         instants = {name: datetime.fromisoformat(said[name]) for name in ("due_at", "seen_at")}
-        calls.append(Call(said["job"], said["key"], mood=said["mood"], effect=said["effect"], **instants))
+        calls.append(Call(said["job"], said["key"], behaviour=said["behaviour"], effect=said["effect"], **instants))
     return calls
 
 

@@ -1,5 +1,5 @@
-"""The services as processes, two of each, which can be started in good order or with a fault in them, and a watch over
-them: one that ends although nobody has struck it is written down, and started again.
+"""The services as processes, two of each, started as they are or with a fault. `watch()` records a process that ends
+without a strike, and starts it again.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from stack.directory import LOGS, RECORDS
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.services import PROJECT, answers
-from tests.chaos import faulty
+from tests.chaos import service_with_fault
 from tests.chaos.ledger import Ended, Ledger, now
 
 STOP_SECONDS = 20.0
 WATCH_SECONDS = 0.1
-# Of a log's last line, which may hold a whole traceback: its end says what it was.
-LONGEST_WORDS = 2000
+# The last line of a log may be a whole traceback; its end names the error.
+MAX_LOG_LINE_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """Where a process strikes itself, and how."""
+    """The named point at which a process sends itself a signal, the n-th time that it gets there."""
 
     point: Point
     nth: int = 1
@@ -40,7 +40,7 @@ class Replica:
     name: str
     environment: Mapping[str, str]
     directory: Path
-    in_hand: bool = False  # a strike is at work on it: what happens to it now is no surprise
+    is_struck: bool = False  # its end is no surprise while a strike is made at it
     port: int = field(default_factory=free_port)
     _child: Child | None = None
 
@@ -49,20 +49,20 @@ class Replica:
         return self.directory / LOGS / f"{self.name}.log"
 
     @property
-    def word(self) -> Path:
-        return self.directory / f"{self.name}.word"
+    def reached_file(self) -> Path:
+        return self.directory / f"{self.name}.reached"
 
     def start(self, trap: Trap | None = None, clock: str | None = None) -> None:
         command = [sys.executable, "-m", self.service]
         environment = {"METRICS_HOST": LOOPBACK, "METRICS_PORT": str(self.port), **self.environment}
         if trap is not None:
-            self.word.unlink(missing_ok=True)
-            command = [sys.executable, "-m", "tests.chaos.faulty", self.service]
+            self.reached_file.unlink(missing_ok=True)
+            command = [sys.executable, "-m", "tests.chaos.service_with_fault", self.service]
             environment |= {
-                faulty.POINT: trap.point,
-                faulty.NTH: str(trap.nth),
-                faulty.SIGNAL: str(int(trap.deals)),
-                faulty.WORD: str(self.word),
+                service_with_fault.POINT: trap.point,
+                service_with_fault.NTH: str(trap.nth),
+                service_with_fault.SIGNAL: str(int(trap.deals)),
+                service_with_fault.REACHED_FILE: str(self.reached_file),
             }
         if clock is not None:
             command = ["faketime", "-f", clock, *command]
@@ -80,9 +80,9 @@ class Replica:
     def is_alive(self) -> bool:
         return self._child is not None and self._child.alive()
 
-    def has_sprung(self) -> bool:
-        """Whether it has reached its trap."""
-        return self.word.exists()
+    def has_reached_its_trap(self) -> bool:
+        """Tell whether the process has reached the point of its trap."""
+        return self.reached_file.exists()
 
     def is_frozen(self) -> bool:
         try:
@@ -94,7 +94,7 @@ class Replica:
         self._running().send(number)
 
     async def stop(self, number: signal.Signals) -> int | None:
-        """Its exit code; None if it was not running."""
+        """Stop the process. Returns its exit code, None if it was not running."""
         if self._child is None:
             return None
         child, self._child = self._child, None
@@ -110,12 +110,12 @@ class Replica:
         return not self.is_alive() or self.is_ready()
 
     def said(self, event: str) -> int:
-        """How many lines of its log, over all its lives, say so."""
+        """Count the lines of its log with this event, over all starts of the process."""
         mark = json.dumps({"event": event})[1:-1]
         return self.log.read_text().count(mark) if self.log.exists() else 0
 
-    def last_words(self) -> str:
-        return self.log.read_text().rstrip().rpartition("\n")[2][-LONGEST_WORDS:]
+    def last_log_line(self) -> str:
+        return self.log.read_text().rstrip().rpartition("\n")[2][-MAX_LOG_LINE_CHARACTERS:]
 
     def _running(self) -> Child:
         if self._child is None:
@@ -124,12 +124,12 @@ class Replica:
 
 
 async def watch(replicas: Sequence[Replica], ledger: Ledger) -> None:
-    """Until it is cancelled."""
+    """Watch the replicas until the task is cancelled."""
     while True:
         for replica in replicas:
-            if replica.in_hand or replica.is_alive():
+            if replica.is_struck or replica.is_alive():
                 continue
             exit_code = await replica.kill()
-            ledger.ended.append(Ended(replica.name, now(), exit_code or 0, replica.last_words()))
+            ledger.ended.append(Ended(replica.name, now(), exit_code or 0, replica.last_log_line()))
             replica.start()
         await asyncio.sleep(WATCH_SECONDS)

@@ -14,7 +14,7 @@ REPLICAS = 2
 # Seconds that a fault lasts, where it lasts: at least, at most. Longer than a publish may take, longer than a lease.
 _LASTS = {
     Fault.FREEZE: (0.5, 3.0),
-    Fault.OUTSLEEP_LEASE: (4.0, 5.0),
+    Fault.FREEZE_PAST_LEASE: (4.0, 5.0),
     Fault.CLOCK_AHEAD: (3.0, 5.0),
     Fault.CLOCK_BEHIND: (3.0, 5.0),
     Fault.BROKER_FREEZE: (1.0, 6.0),
@@ -45,7 +45,7 @@ class Strike:
     replica: int = 1  # of a service
     seconds: float = 0.0
     nth: int = 1  # time that a point is reached
-    pause: float = 0.0  # seconds that a process is left to its work before it is struck
+    pause: float = 0.0  # seconds that a process works before it is struck
     reckless: bool = False  # strikes although the other replica may not be back from its own strike
 
     @property
@@ -58,26 +58,26 @@ class Strike:
 
     @property
     def victim(self) -> str:
-        """The process, if it is one of several that it could have been."""
+        """The name of the struck process; empty if the strike does not choose one of several."""
         one_of_several = self.track != STORES and self.fault is not Fault.KILL_AT_POINT
         return f"{self.target}-{self.replica}" if one_of_several else ""
 
     @property
     def label(self) -> str:
-        """For a table: without the chances of one strike."""
+        """The name of the strike in the table, the same for all strikes of this fault at this target."""
         if self.fault is Fault.KILL_AT_POINT:
             return f"SIGKILL of {self.target}"
         return f"{self.target}: {self.fault}"
 
 
 def full_matrix(seconds: float) -> dict[Fault, int]:
-    """Every fault on each of its targets, as many rounds as fit, one at least."""
+    """Every fault at each of its targets, in as many rounds as fit into `seconds`, at least one."""
     rounds = max(1, round(seconds / ROUND_SECONDS))
     return {fault: rounds * times for fault, times in ROUND.items()}
 
 
 def write_script(seed: int, seconds: float, times: Mapping[Fault, int]) -> list[Strike]:
-    """Each fault so many times on each of its targets, each track in an order of its own, spread over the length."""
+    """Every fault `times[fault]` times at each of its targets. Each track has a random order, spread over `seconds`."""
     chance = random.Random(seed)
     tracks: dict[str, list[tuple[Fault, str]]] = {}
     for fault in Fault:  # in the order of their names, not in that of the argument

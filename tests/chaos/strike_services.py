@@ -1,4 +1,4 @@
-"""How services are struck: by signals at any moment, at a named point of their own code, by a clock that is wrong."""
+"""Strikes at services: signals at any moment or at a named point of the code, and a wrong clock."""
 
 import asyncio
 import signal
@@ -10,8 +10,8 @@ from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.runtime.fault_points import Point
 from tests.chaos.faults import Fault
 from tests.chaos.replicas import Replica, Trap
-from tests.chaos.scene import Scene
 from tests.chaos.script import Strike
+from tests.chaos.system import System
 
 AT_WORK_SECONDS = 20.0
 # A point is reached as soon as there is work of its kind, but a store may be away or the machine busy.
@@ -27,12 +27,12 @@ class Missed(Exception):
     """The strike did not happen as the script says."""
 
 
-async def strike_service(scene: Scene, strike: Strike) -> str:
-    """Returns what is worth noting."""
+async def strike_service(system: System, strike: Strike) -> str:
+    """Make the fault happen to one replica. Returns a note for the ledger."""
     if strike.fault is Fault.KILL_AT_POINT:
-        return await _kill_at_point(scene, strike)
-    replica = _target(scene, strike)
-    with _in_hand(replica):
+        return await _kill_at_point(system, strike)
+    replica = _target(system, strike)
+    with _striking(replica):
         match strike.fault:
             case Fault.KILL:
                 await replica.kill()
@@ -45,35 +45,35 @@ async def strike_service(scene: Scene, strike: Strike) -> str:
             case Fault.CLOCK_AHEAD | Fault.CLOCK_BEHIND:
                 await _shift_clock(replica, strike)
             case _:
-                return await _outsleep_lease(scene, replica, strike)
+                return await _freeze_past_lease(system, replica, strike)
     return ""
 
 
-async def wait_until_at_work(scene: Scene, strike: Strike) -> None:
-    """So that the strike hits something. A store that is away may keep it from its work: then as it is."""
-    target = _target(scene, strike)
-    for replica in scene.replicas[strike.track]:
+async def wait_until_at_work(system: System, strike: Strike) -> None:
+    """Wait until the target works, so that the strike hits something. After AT_WORK_SECONDS it is struck anyway."""
+    target = _target(system, strike)
+    for replica in system.replicas[strike.track]:
         if replica is target or not strike.reckless:
             await _wait(replica.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.pause)
 
 
-def _target(scene: Scene, strike: Strike) -> Replica:
-    return scene.replicas[strike.track][strike.replica - 1]
+def _target(system: System, strike: Strike) -> Replica:
+    return system.replicas[strike.track][strike.replica - 1]
 
 
-async def _kill_at_point(scene: Scene, strike: Strike) -> str:
-    """Alone, so that nobody else takes the work that brings it there."""
+async def _kill_at_point(system: System, strike: Strike) -> str:
+    """Kill a replica at a named point. It runs alone, so that no other replica takes the work of that point."""
     point = Point(strike.target)
-    armed, *others = scene.replicas[strike.track]
-    with _in_hand(armed, *others):
+    armed, *others = system.replicas[strike.track]
+    with _striking(armed, *others):
         for replica in (armed, *others):
             await replica.kill()
         armed.start(Trap(point, strike.nth))
         await _wait(lambda: not armed.is_alive(), REACH_SECONDS)
-        sprung = armed.has_sprung()
+        reached = armed.has_reached_its_trap()
         exit_code = await armed.kill()
-    if not sprung:
+    if not reached:
         raise Missed(f"not reached {strike.nth} times within {REACH_SECONDS:.0f} s; exit code {exit_code}")
     return f"the {strike.nth}. time"
 
@@ -87,46 +87,50 @@ async def _shift_clock(replica: Replica, strike: Strike) -> None:
     await replica.kill()
 
 
-async def _outsleep_lease(scene: Scene, replica: Replica, strike: Strike) -> str:
-    """Freezes itself after a call, before its record; meanwhile the lease ends and the other replica calls."""
-    [other] = [one for one in scene.replicas[strike.track] if one is not replica]
+async def _freeze_past_lease(system: System, replica: Replica, strike: Strike) -> str:
+    """Freeze a replica after a call and before its result is recorded, until its lease ends and the other replica
+    calls.
+    """
+    [other] = [one for one in system.replicas[strike.track] if one is not replica]
     before = replica.said("lease_lost")
     await replica.kill()
     replica.start(Trap(Point.DELIVERY_CALLED, strike.nth, signal.SIGSTOP))
     if not await _wait(replica.is_frozen, REACH_SECONDS):
         await replica.kill()
-        raise Missed("it never called anybody")
+        raise Missed("it never called a webhook")
     await _wait(other.is_ready_or_dead, AT_WORK_SECONDS)
     await asyncio.sleep(strike.seconds)
-    await _wait_until_taken_over(scene)
+    await _wait_until_taken_over(system)
     replica.send(signal.SIGCONT)
     fenced = await _wait(lambda: replica.said("lease_lost") > before, NOTICE_SECONDS)
-    return "its result was dropped" if fenced else "nobody had taken over"
+    return "its result was dropped" if fenced else "no replica had taken over"
 
 
-async def _wait_until_taken_over(scene: Scene) -> None:
-    """What has a lease that is over is the sleeper's: the others' are renewed, or ended, long before."""
+async def _wait_until_taken_over(system: System) -> None:
+    """Wait until no lease is over. Only a frozen replica lets one run out: the other replica records its results
+    before.
+    """
     deadline = time.monotonic() + TAKE_OVER_SECONDS
     while time.monotonic() < deadline:
         with suppress(*RETRYABLE_ERRORS):  # a store may be away
-            async with scene.database() as database:
+            async with system.database() as database:
                 if not await database.fetchval(LEASES_OVER):
                     return
         await asyncio.sleep(LOOK_SECONDS)
 
 
 @contextmanager
-def _in_hand(*replicas: Replica) -> Iterator[None]:
-    """Nobody wonders what becomes of them meanwhile; in the end they are running."""
+def _striking(*replicas: Replica) -> Iterator[None]:
+    """Tell the watch that the replicas are struck on purpose. In the end all of them run again."""
     for replica in replicas:
-        replica.in_hand = True
+        replica.is_struck = True
     try:
         yield
     finally:
         for replica in replicas:
             if not replica.is_alive():
                 replica.start()
-            replica.in_hand = False
+            replica.is_struck = False
 
 
 async def _wait(true: Callable[[], bool], seconds: float) -> bool:

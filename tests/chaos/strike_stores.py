@@ -1,5 +1,5 @@
-"""How RabbitMQ, Postgres and the network between them and a service are struck. Each function returns when it is over:
-the store is back, the alarm lifted, the proxy faithful again.
+"""Strikes at RabbitMQ, at Postgres and at the network between a store and a service. Each function returns when the
+fault is over: the store is back, the alarm lifted, the proxy passes everything on again.
 """
 
 import asyncio
@@ -10,42 +10,44 @@ from contextlib import suppress
 from shared.contract.names import Names
 from tests.chaos.application import HEARS, LISTENER
 from tests.chaos.faults import Fault
-from tests.chaos.proxy import Manner
-from tests.chaos.scene import Scene
+from tests.chaos.proxy import ProxyMode
 from tests.chaos.script import Strike
+from tests.chaos.system import System
 
 FULL = '{"max-length":1,"overflow":"reject-publish"}'
-MANNERS = {
-    Fault.STALL: Manner.STALLING,
-    Fault.ONE_WAY: Manner.ONE_WAY,
-    Fault.DELAY: Manner.DELAYING,
-    Fault.DRIP: Manner.DRIPPING,
+PROXY_MODES = {
+    Fault.STALL: ProxyMode.STALLING,
+    Fault.ONE_WAY: ProxyMode.ONE_WAY,
+    Fault.DELAY: ProxyMode.DELAYING,
+    Fault.DRIP: ProxyMode.DRIPPING,
 }
-OUR_BACKENDS = "select pid from pg_stat_activity where application_name like 'duebell-%' and pid <> pg_backend_pid()"
+SERVICE_BACKENDS = (
+    "select pid from pg_stat_activity where application_name like 'duebell-%' and pid <> pg_backend_pid()"
+)
 
 
-async def strike_store(scene: Scene, strike: Strike) -> str:
-    """Returns what is worth noting."""
+async def strike_store(system: System, strike: Strike) -> str:
+    """Make the fault happen to the store. Returns a note for the ledger."""
     if strike.fault is Fault.CUT:
-        scene.proxies[strike.target].cut()
-    elif strike.fault in MANNERS:
-        await _misbehave(scene, strike)
+        system.proxies[strike.target].cut()
+    elif strike.fault in PROXY_MODES:
+        await _change_proxy_mode(system, strike)
     elif strike.fault.name.startswith("BROKER"):
-        await _strike_broker(scene, strike)
+        await _strike_broker(system, strike)
     else:
-        return await _strike_postgres(scene, strike)
+        return await _strike_postgres(system, strike)
     return ""
 
 
-async def _misbehave(scene: Scene, strike: Strike) -> None:
-    proxy = scene.proxies[strike.target]
-    proxy.behave(MANNERS[strike.fault])
+async def _change_proxy_mode(system: System, strike: Strike) -> None:
+    proxy = system.proxies[strike.target]
+    proxy.set_mode(PROXY_MODES[strike.fault])
     await asyncio.sleep(strike.seconds)
-    proxy.behave(Manner.FAITHFUL)
+    proxy.set_mode(ProxyMode.FAITHFUL)
 
 
-async def _strike_broker(scene: Scene, strike: Strike) -> None:
-    rabbitmq = scene.rabbitmq
+async def _strike_broker(system: System, strike: Strike) -> None:
+    rabbitmq = system.rabbitmq
     match strike.fault:
         case Fault.BROKER_KILL:
             await asyncio.to_thread(rabbitmq.kill)
@@ -58,44 +60,46 @@ async def _strike_broker(scene: Scene, strike: Strike) -> None:
             await asyncio.to_thread(rabbitmq.ctl, "set_vm_memory_high_watermark", "0.00001")
             await asyncio.sleep(strike.seconds)
             await asyncio.to_thread(rabbitmq.ctl, "set_vm_memory_high_watermark", "0.4")
-        case Fault.BROKER_HANG_UP:
+        case Fault.BROKER_CLOSE_CONNECTIONS:
             await asyncio.to_thread(rabbitmq.ctl, "close_all_connections", "chaos")
         case Fault.BROKER_UNBIND:
-            await _unbind(scene, strike.seconds)
+            await _unbind(system, strike.seconds)
         case _:
-            await _fill_the_listener(scene, strike.seconds)
+            await _fill_the_listener(system, strike.seconds)
 
 
-async def _unbind(scene: Scene, seconds: float) -> None:
-    """Commands find no queue, and are returned to their sender; events find none, and are kept as unrouted."""
+async def _unbind(system: System, seconds: float) -> None:
+    """Delete bindings for a while: commands are returned to their sender, events go to `scheduler.unrouted`."""
     names = Names()
-    async with scene.channel() as channel:
+    async with system.channel() as channel:
         await (await channel.get_queue(names.inbox)).unbind(names.commands, "#")
         await (await channel.get_queue(LISTENER)).unbind(names.events, HEARS)
     await asyncio.sleep(seconds)
-    await scene.declare()
+    await system.declare()
 
 
-async def _fill_the_listener(scene: Scene, seconds: float) -> None:
-    """Nobody reads, and the queue takes no more than one: the broker refuses the rest."""
-    scene.app.listening.hang_up()
+async def _fill_the_listener(system: System, seconds: float) -> None:
+    """Stop the listener and limit its queue to one message for a while: the broker refuses the rest."""
+    system.app.consuming.disconnect()
     try:
-        await asyncio.to_thread(scene.rabbitmq.ctl, "set_policy", "full", f"^{LISTENER}$", FULL, "--apply-to", "queues")
+        await asyncio.to_thread(
+            system.rabbitmq.ctl, "set_policy", "full", f"^{LISTENER}$", FULL, "--apply-to", "queues"
+        )
         await asyncio.sleep(seconds)
-        await asyncio.to_thread(scene.rabbitmq.ctl, "clear_policy", "full")
+        await asyncio.to_thread(system.rabbitmq.ctl, "clear_policy", "full")
     finally:
-        scene.app.listening.resume()
+        system.app.consuming.reconnect()
 
 
-async def _strike_postgres(scene: Scene, strike: Strike) -> str:
+async def _strike_postgres(system: System, strike: Strike) -> str:
     if strike.fault is Fault.POSTGRES_RESTART:
-        await asyncio.to_thread(scene.postgres.restart, "immediate")
+        await asyncio.to_thread(system.postgres.restart, "immediate")
         return ""
-    async with scene.database() as database:
+    async with system.database() as database:
         if strike.fault is Fault.POSTGRES_TERMINATE:
-            ended = await database.fetch(f"select pg_terminate_backend(pid) from ({OUR_BACKENDS}) as ours")
+            ended = await database.fetch(f"select pg_terminate_backend(pid) from ({SERVICE_BACKENDS}) as backends")
             return f"{len(ended)} backends"
-        backends = [row["pid"] for row in await database.fetch(OUR_BACKENDS)]
+        backends = [row["pid"] for row in await database.fetch(SERVICE_BACKENDS)]
     _signal(backends, signal.SIGSTOP)
     await asyncio.sleep(strike.seconds)
     _signal(backends, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""The proxy does to a connection what it is told, and passes everything on when it is told nothing."""
+"""The proxy passes everything on, and in each mode does to a connection what the mode says."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.chaos.proxy import DELAY_SECONDS, Manner, Proxy
+from tests.chaos.proxy import DELAY_SECONDS, Proxy, ProxyMode
 
 SOON = 10.0
-# Long enough for an answer to come, were it let through.
-WHILE = 0.3
+# Time in which an answer would come if it were passed on.
+ANSWER_SECONDS = 0.3
 
 
 @asynccontextmanager
 async def an_echo() -> AsyncIterator[tuple[Proxy, list[bytes]]]:
-    """A server that answers with what it gets, behind a proxy; and what it got."""
+    """Run a server that sends back what it gets, behind a proxy. Yields the proxy and what the server got."""
     got: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -43,44 +43,44 @@ async def _read(reader: asyncio.StreamReader, number: int) -> bytes:
     return await asyncio.wait_for(reader.readexactly(number), SOON)
 
 
-@pytest.mark.parametrize("manner", [Manner.FAITHFUL, Manner.DELAYING, Manner.DRIPPING])
-async def test_what_is_slow_arrives_all_the_same(manner: Manner) -> None:
+@pytest.mark.parametrize("mode", [ProxyMode.FAITHFUL, ProxyMode.DELAYING, ProxyMode.DRIPPING])
+async def test_delayed_bytes_arrive_in_the_end(mode: ProxyMode) -> None:
     async with an_echo() as (proxy, _), a_client(proxy) as (reader, writer):
-        proxy.behave(manner)
+        proxy.set_mode(mode)
         began = asyncio.get_running_loop().time()
         writer.write(b"x" * 200)
         assert await _read(reader, 200) == b"x" * 200
         took = asyncio.get_running_loop().time() - began
-        assert manner is not Manner.DELAYING or took >= 2 * DELAY_SECONDS
+        assert mode is not ProxyMode.DELAYING or took >= 2 * DELAY_SECONDS
 
 
 async def test_dripping_writes_one_byte_at_a_time() -> None:
     async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
-        proxy.behave(Manner.DRIPPING)
+        proxy.set_mode(ProxyMode.DRIPPING)
         writer.write(b"drip")
         await _read(reader, 4)
         assert len(got) > 1, "it came in pieces"
 
 
-async def test_what_was_held_back_by_a_stall_comes_afterwards() -> None:
+async def test_bytes_withheld_by_a_stall_are_passed_on_afterwards() -> None:
     async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
-        proxy.behave(Manner.STALLING)
+        proxy.set_mode(ProxyMode.STALLING)
         writer.write(b"hello")
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.readexactly(5), WHILE)
+            await asyncio.wait_for(reader.readexactly(5), ANSWER_SECONDS)
         assert got == []
-        proxy.behave(Manner.FAITHFUL)
+        proxy.set_mode(ProxyMode.FAITHFUL)
         assert await _read(reader, 5) == b"hello"
 
 
-async def test_one_way_the_store_hears_and_the_service_does_not_and_is_cut_in_the_end() -> None:
+async def test_the_proxy_drops_only_answers_and_cuts_the_connection_afterwards() -> None:
     async with an_echo() as (proxy, got), a_client(proxy) as (reader, writer):
-        proxy.behave(Manner.ONE_WAY)
+        proxy.set_mode(ProxyMode.ONE_WAY)
         writer.write(b"hello")
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reader.readexactly(5), WHILE)
+            await asyncio.wait_for(reader.readexactly(5), ANSWER_SECONDS)
         assert got == [b"hello"]
-        proxy.behave(Manner.FAITHFUL)
+        proxy.set_mode(ProxyMode.FAITHFUL)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
             await _read(reader, 5)
 

@@ -13,9 +13,9 @@ def test_the_same_seed_gives_the_same_script() -> None:
     assert write_script(7, 600, full_matrix(600)) == write_script(7, 600, full_matrix(600))
 
 
-def test_the_order_of_the_wishes_does_not_matter() -> None:
-    wishes = full_matrix(150)
-    assert write_script(7, 150, wishes) == write_script(7, 150, dict(reversed(wishes.items())))
+def test_the_order_of_the_wanted_faults_does_not_matter() -> None:
+    wanted = full_matrix(150)
+    assert write_script(7, 150, wanted) == write_script(7, 150, dict(reversed(wanted.items())))
 
 
 def test_another_seed_gives_another_script() -> None:

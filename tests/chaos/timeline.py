@@ -1,12 +1,10 @@
-"""What a person reads after a failed run: each broken promise with the history of its job, and the faults of that time
-between the lines. Pure.
-"""
+"""The report of a failed run: each broken promise with the history of its job and the faults of that time. Pure."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from tests.chaos.checking import Violation
 from tests.chaos.history import History, by_job
+from tests.chaos.invariants import Violation
 from tests.chaos.ledger import Kind, Ledger
 
 SHOWN = 5
@@ -15,7 +13,7 @@ Entry = tuple[datetime, str]
 
 
 def explain(ledger: Ledger, violations: Sequence[Violation]) -> str:
-    """The first few at length, the rest as one line each."""
+    """The first SHOWN jobs with their history, the other violations as one line each."""
     histories = by_job(ledger)
     began = min((struck.began_at for struck in ledger.struck), default=None)
     text: list[str] = []
@@ -58,7 +56,7 @@ def _of_job(history: History) -> Iterator[Entry]:
         yield heard.fired_at, f"producer     publishes {heard.key} of {heard.due_at:%H:%M:%S.%f}"
         yield heard.seen_at, f"listener     hears {heard.key}, fired at {heard.fired_at:%H:%M:%S.%f}"
     for call in history.calls:
-        yield call.seen_at, f"receiver     {call.mood}{', acts' if call.effect else ''}: {call.key}"
+        yield call.seen_at, f"receiver     {call.behaviour}{', acts' if call.effect else ''}: {call.key}"
 
 
 def _of_faults(ledger: Ledger) -> Iterator[Entry]:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.cli.running import Operator, an_operator
+from tests.cli.command_line import Operator, an_operator
 from tests.support.application import Application
 from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import eventually

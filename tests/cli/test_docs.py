@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.app import app as command_line
-from tests.cli.running import an_operator, duebell
+from tests.cli.command_line import an_operator, duebell
 from tests.cli.test_commands import all_services, eventually_count
 from tests.support.application import Application
 from tests.support.delivery_rows import wait_for_delivery

@@ -1,5 +1,6 @@
-"""A broker of the simulation: it keeps what it has confirmed and hands out again what was not acknowledged, as RabbitMQ
-does; and it reorders, duplicates, refuses, and loses connections before and after the deed, as it is told.
+"""The broker of the simulation. As RabbitMQ, it keeps every message that it has confirmed and delivers again what was
+not acknowledged. The state machine tells it when to reorder, duplicate or refuse messages and when to lose a
+connection, before a publish or ack or after it.
 """
 
 import itertools
@@ -28,7 +29,7 @@ class SimBroker:
         self.queues = {self.names.inbox: [], self.names.deliveries: []}
 
     def route(self, message: OutgoingMessage, worker: Worker | None = None) -> None:
-        """Kept from now on, in every queue that is bound."""
+        """Put the message into every queue that is bound for it."""
         if message.exchange == self.names.commands:
             self._put(self.names.inbox, message)
         elif message.exchange == self.names.events:
@@ -42,22 +43,22 @@ class SimBroker:
             self.ledger.reply(message)
 
     def duplicate(self, which: int) -> None:
-        """As a publisher does that was not told of its success: one letter of each queue."""
-        for letters in self.queues.values():
-            if letters:
-                letters.append(letters[which % len(letters)])
+        """Copy one message of each queue, as a publisher does that publishes again after a lost confirm."""
+        for messages in self.queues.values():
+            if messages:
+                messages.append(messages[which % len(messages)])
 
     def hand_out(self, worker: Worker, queue: str, picks: Sequence[int]) -> list[IncomingMessage]:
-        """In whatever order."""
-        letters = self.queues[queue]
-        taken = [letters.pop(pick % len(letters)) for pick in picks if letters]
+        """Deliver messages of the queue to the worker, in the order that `picks` chooses."""
+        messages = self.queues[queue]
+        taken = [messages.pop(pick % len(messages)) for pick in picks if messages]
         self._held[worker.number] = (queue, taken)
         return taken
 
     def take_back(self, worker: Worker) -> None:
-        queue, letters = self._held.pop(worker.number, ("", []))
-        if letters:
-            self.queues[queue][:0] = letters
+        queue, messages = self._held.pop(worker.number, ("", []))
+        if messages:
+            self.queues[queue][:0] = messages
 
     def acknowledged(self, worker: Worker) -> None:
         self._held.pop(worker.number, None)
@@ -86,7 +87,7 @@ class SimBroker:
 
 @dataclass(frozen=True, slots=True)
 class SimPublisher:
-    """Stands where the services expect their Publisher."""
+    """The services get it in place of their Publisher."""
 
     broker: SimBroker
     worker: Worker
@@ -96,21 +97,21 @@ class SimPublisher:
         if not messages:
             return []
         fate = await self.worker.stop_before(f"publish {messages[0].routing_key}")
-        verdicts = [_verdict(fate, index) for index in range(len(messages))]
-        for message, verdict in zip(messages, verdicts, strict=True):
-            if verdict is PublishResult.CONFIRMED or fate is Fate.LOST_AFTER:
+        results = [_publish_result(fate, index) for index in range(len(messages))]
+        for message, result in zip(messages, results, strict=True):
+            if result is PublishResult.CONFIRMED or fate is Fate.LOST_AFTER:
                 self.broker.route(message, self.worker)
             elif message.routing_key == REPLY_QUEUE:
-                self.broker.ledger.unheard.add(json.loads(message.body)["id"])
+                self.broker.ledger.lost_replies.add(json.loads(message.body)["id"])
         if fate in {Fate.LOST_AFTER, Fate.MIXED}:
             self.broker.ledger.in_doubt(self.worker)
-        return verdicts
+        return results
 
     async def recover_channel(self) -> None:
         pass
 
 
-def _verdict(fate: Fate, index: int) -> PublishResult:
+def _publish_result(fate: Fate, index: int) -> PublishResult:
     match fate:
         case Fate.REFUSED:
             return PublishResult.NACKED
@@ -126,7 +127,7 @@ def _verdict(fate: Fate, index: int) -> PublishResult:
 
 @dataclass(slots=True)
 class SimInbox:
-    """Stands where the services expect their Inbox."""
+    """The services get it in place of their Inbox."""
 
     broker: SimBroker
     worker: Worker

@@ -1,5 +1,5 @@
-"""What was asked for, what was heard, and what must never be: an account of the simulated world that is kept apart from
-the services and their tables, and compared with both after every step and at the end.
+"""The simulation's own account of every request, event and webhook call. It is kept apart from the services and their
+tables, and compared with both after every step and at the end; a difference is a broken promise.
 """
 
 import json
@@ -10,14 +10,14 @@ from typing import Any
 
 from delivery.model import Delivery
 from shared.amqp.message import OutgoingMessage
-from tests.simulation.town import Town
+from tests.simulation.database import SimDatabase
 from tests.simulation.worker import Worker
 
 FINAL = {"done", "cancelled", "COMPLETED", "FAILED"}
 
 
-class Broken(AssertionError):
-    """A promise was."""
+class PromiseBroken(AssertionError):
+    """A history broke a promise of Duebell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Lease:
 
 @dataclass(slots=True)
 class Ledger:
-    town: Town
+    database: SimDatabase
     asked: list[Asked] = field(default_factory=list)
     cancels: set[str] = field(default_factory=set)
     replies: list[dict[str, Any]] = field(default_factory=list)
-    unheard: set[str] = field(default_factory=set)  # ids whose reply was lost: replies are given at most once
+    lost_replies: set[str] = field(default_factory=set)  # ids whose reply was lost: replies are given at most once
     parked: list[OutgoingMessage] = field(default_factory=list)
     # ScheduleDue that the broker took, by key, and how many copies beyond the first the faults so far account for.
     rung: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class Ledger:
     # What a receiver did that keeps the keys it has seen.
     effects: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
-    # As they were when it last looked.
+    # The rows as the last `look()` read them.
     jobs: dict[str, Any] = field(default_factory=dict)
     deliveries: dict[int, Any] = field(default_factory=dict)
     _leases: dict[tuple[int, int], Lease] = field(default_factory=dict)  # by delivery and version
@@ -72,15 +72,15 @@ class Ledger:
         if message.routing_key.startswith("due.webhook."):
             self.webhooks.add(key)
         self._unsettled[worker.number].append(key)
-        if due_at > self.town.now:
-            self.violations.append(f"{job_id} rang early: {due_at} at {self.town.now}")
+        if due_at > self.database.now:
+            self.violations.append(f"{job_id} rang early: {due_at} at {self.database.now}")
         if worker.lost_its_locks:
-            self.in_doubt(worker)  # it does not know yet, and was on its way
+            self.in_doubt(worker)  # the worker does not know yet that it lost its locks
         elif job_id in self.jobs and self.jobs[job_id]["status"] == "cancelled":
             self.violations.append(f"{job_id} rang after it was cancelled")
 
     def in_doubt(self, worker: Worker) -> None:
-        """What the worker has published may be published again."""
+        """Allow one more copy of every event that the worker has published and not settled."""
         self.excused.update(self._unsettled[worker.number])
         self._unsettled[worker.number] = []
 
@@ -89,8 +89,8 @@ class Ledger:
 
     def call(self, key: str, content: dict[str, Any]) -> None:
         occurrence = (content["id"], datetime.fromisoformat(content["due_at"]))
-        if occurrence[1] > self.town.now:
-            self.violations.append(f"{occurrence} was called early, at {self.town.now}")
+        if occurrence[1] > self.database.now:
+            self.violations.append(f"{occurrence} was called early, at {self.database.now}")
         if key not in self.effects and occurrence in self.effects.values():
             self.violations.append(f"{occurrence} had two effects: it came with two keys")
         self.effects.setdefault(key, occurrence)
@@ -100,19 +100,21 @@ class Ledger:
             for (delivery_id, _), lease in self._leases.items():
                 if delivery_id != delivery.id or lease.worker is worker or lease.worker.dead:
                     continue
-                if lease.until > self.town.now and self._is_open(delivery_id, lease):
+                if lease.until > self.database.now and self._is_open(delivery_id, lease):
                     self.violations.append(f"delivery {delivery.id} was claimed by two at once")
             until = delivery.claimed_at + timedelta(seconds=delivery.timeout_seconds + lease_margin)
             self._leases[delivery.id, delivery.version] = Lease(worker, until)
 
     def _is_open(self, delivery_id: int, lease: Lease) -> bool:
-        """Its holder has not recorded an outcome yet."""
+        """Tell whether the holder of the lease has not recorded an outcome yet."""
         row = self.deliveries.get(delivery_id)
         return row is not None and self._leases.get((delivery_id, row["version"])) is lease
 
     async def look(self, active: set[int]) -> None:
-        """After every step. `active`: the numbers of the workers that may have done something in it."""
-        jobs, deliveries = await self.town.read_jobs(), await self.town.read_deliveries()
+        """Read both tables and check them. `active`: the numbers of the workers that may have written since the last
+        look.
+        """
+        jobs, deliveries = await self.database.read_jobs(), await self.database.read_deliveries()
         for row_id, before in self.jobs.items():
             self._compare(f"job {row_id}", before, jobs.get(row_id))
             if row_id in jobs and jobs[row_id]["revision"] < before["revision"] and before["revision"]:
@@ -120,7 +122,7 @@ class Ledger:
         for delivery_id, before in self.deliveries.items():
             self._compare(f"delivery {delivery_id}", before, deliveries.get(delivery_id))
         for delivery_id, row in deliveries.items():
-            self._expect_the_holder(row, self.deliveries.get(delivery_id), active)
+            self._check_lease_holder(row, self.deliveries.get(delivery_id), active)
         self.jobs, self.deliveries = jobs, deliveries
         for key, copies in self.rung.items():
             if copies > 1 + self.excused[key]:
@@ -129,7 +131,7 @@ class Ledger:
 
     def judge(self) -> None:
         if self.violations:
-            raise Broken("; ".join(self.violations))
+            raise PromiseBroken("; ".join(self.violations))
 
     def _compare(self, name: str, before: Any, after: Any) -> None:
         if after is None:
@@ -139,14 +141,16 @@ class Ledger:
         elif before["status"] in FINAL and dict(after) | {"unannounced": None} != dict(before) | {"unannounced": None}:
             self.violations.append(f"{name} was {before['status']}, which is final, and changed")
 
-    def _expect_the_holder(self, row: Any, before: Any, active: set[int]) -> None:
-        """An outcome is written by whoever holds the lease, and by nobody else."""
+    def _check_lease_holder(self, row: Any, before: Any, active: set[int]) -> None:
+        """Only the worker that holds a delivery's lease may write its outcome."""
         if before is None or all(row[column] == before[column] for column in ("status", "retry_count", "attempts")):
             return
         if (before["status"], row["status"], row["attempts"]) == ("PENDING", "PROCESSING", 0):
             return  # a claim
         lease = self._leases.get((row["id"], row["version"] - 1))
         if lease is None or lease.worker.number not in active:
-            self.violations.append(f"an outcome of delivery {row['id']} was written by one who had lost its lease")
+            self.violations.append(
+                f"an outcome of delivery {row['id']} was written by a worker that had lost its lease"
+            )
         if row["attempts"] > row["max_retries"] + 1:
             self.violations.append(f"delivery {row['id']} was tried {row['attempts']} times")

@@ -1,4 +1,4 @@
-"""Simulated histories of the core steps: none breaks a promise; each of several mistakes is found by one that does."""
+"""Simulated histories of the services' steps: none breaks a promise, and each planted mistake is found."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.simulation.ledger import Broken
-from tests.simulation.machine import Duebell
-from tests.simulation.sabotage import MISTAKES
-from tests.simulation.town import Town
+from tests.simulation.database import SimDatabase
+from tests.simulation.ledger import PromiseBroken
+from tests.simulation.planted_mistakes import PLANTED_MISTAKES
+from tests.simulation.state_machine import Duebell
 
 # The same histories every time: a change of the code can break them, chance cannot.
 HISTORIES = settings(
@@ -23,14 +23,14 @@ HISTORIES = settings(
 UNTIL_FOUND = settings(HISTORIES, max_examples=600, phases=[Phase.generate], report_multiple_bugs=False)
 
 
-def test_no_history_breaks_a_promise(town: Town) -> None:
-    run_state_machine_as_test(Duebell.in_town(town), settings=HISTORIES)
+def test_no_history_breaks_a_promise(database: SimDatabase) -> None:
+    run_state_machine_as_test(Duebell.on_database(database), settings=HISTORIES)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: str(mistake.__name__))
+@pytest.mark.parametrize("mistake", PLANTED_MISTAKES, ids=lambda mistake: str(mistake.__name__))
 def test_a_mistake_is_found(
-    town: Town, monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None]
+    database: SimDatabase, monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     mistake(monkeypatch)
-    with pytest.raises(Broken, match=MISTAKES[mistake]):
-        run_state_machine_as_test(Duebell.in_town(town), settings=UNTIL_FOUND)
+    with pytest.raises(PromiseBroken, match=PLANTED_MISTAKES[mistake]):
+        run_state_machine_as_test(Duebell.on_database(database), settings=UNTIL_FOUND)

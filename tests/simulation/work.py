@@ -1,4 +1,4 @@
-"""What a service could do at this moment: steps that would find nothing to do are not worth a place in a history."""
+"""Which work a service would find at this moment: a step without work would waste a place in a history."""
 
 from datetime import timedelta
 from enum import Enum
@@ -19,8 +19,8 @@ class Work(Enum):
     ANNOUNCE = "announce"
 
 
-def what_there_is_to_do(broker: SimBroker, ledger: Ledger) -> list[Work]:
-    now = ledger.town.now
+def available_work(broker: SimBroker, ledger: Ledger) -> list[Work]:
+    now = ledger.database.now
     there_is = {
         Work.CONSUME: bool(broker.queues[broker.names.inbox]),
         Work.TAKE_IN: bool(broker.queues[broker.names.deliveries]),
@@ -48,4 +48,4 @@ def is_at_rest(broker: SimBroker, ledger: Ledger) -> bool:
 
 
 def _is_due(at: Any, ledger: Ledger) -> bool:
-    return at is not None and at <= ledger.town.now
+    return at is not None and at <= ledger.database.now

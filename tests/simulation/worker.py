@@ -1,6 +1,6 @@
-"""A worker that stops before everything it does to the world (a statement, a commit, a publish, an ack, a call) and
-waits to be told what becomes of it. So whoever drives several of them decides how their steps interleave, and where
-each of them loses its connection or its life. Between two stops a worker only thinks.
+"""A worker that stops before each of its effects (a statement, a commit, a publish, an ack, a call) and waits to be
+told the effect's fate. So the state machine decides how the steps of several workers interleave, and where each of them
+loses its connection or crashes. Between two stops a worker only computes.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from tests.simulation.town import RealConnection, Town
+from tests.simulation.database import PostgresConnection, SimDatabase
 
 T = TypeVar("T")
-# To find out whether a worker that is under way waits for a row lock: asked again and again, so it decides nothing.
+# How often to ask Postgres whether a running worker waits for a row lock. The value changes no history.
 LOOK_AGAIN_SECONDS = 0.02
 
 
@@ -28,15 +28,15 @@ class Fate(Enum):
     CRASH = "the process dies before it"
 
 
-class Crashed(BaseException):
-    """Nothing in the services may catch it: the process is gone."""
+class ProcessCrashed(BaseException):
+    """The simulated process is gone. A BaseException, so that no service catches it."""
 
 
 @dataclass(slots=True)
 class Worker:
     number: int
-    town: Town
-    connection: "RealConnection | None" = None
+    database: SimDatabase
+    connection: "PostgresConnection | None" = None
     task: "asyncio.Task[None] | None" = None
     work: str = ""
     at: str = ""  # what it is about to do
@@ -52,31 +52,33 @@ class Worker:
 
     @property
     def waits(self) -> bool:
-        """For a row that another one holds."""
+        """Tell whether the worker waits for a row that another worker has locked."""
         return self.task is not None and not self._arrived.is_set()
 
     def begin(self, work: str, doing: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """It sets out when it is driven."""
+        """Give the worker its work. `drive()` starts it."""
         self.work, self.dead, self.lost_its_locks = work, False, False
         self._doing = doing
 
     async def drive(self, fates: Sequence[Fate]) -> Sequence[Fate]:
-        """One stop for each, as far as it comes. Returns those that are left over."""
+        """Run the worker for one stop per fate, or until it ends or waits. Returns the fates that are left over."""
         if self._doing is not None:
             self.task, self._doing = asyncio.get_running_loop().create_task(self._doing()), None
         for place, fate in enumerate(fates):
-            standing = await self.settle()
+            at_stop = await self.settle()
             if fate is Fate.CRASH:
                 await self.crash()
                 return fates[place + 1 :]
-            if not standing:
+            if not at_stop:
                 return fates[place:]
             self._release(fate)
         await self.settle()
         return []
 
     async def settle(self) -> bool:
-        """Whether it stands at a stop. If not, it has ended, or waits for a row that another one holds."""
+        """Wait until the worker is at a stop (True), or has ended or waits for a row that another worker has locked
+        (False).
+        """
         while self.task is not None:
             arriving = asyncio.ensure_future(self._arrived.wait())
             await asyncio.wait({self.task, arriving}, timeout=LOOK_AGAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -84,8 +86,8 @@ class Worker:
             if self._arrived.is_set():
                 return True
             if self.task.done():
-                self._bury()
-            elif self.connection and await self.town.waits_for_a_lock(self.connection.get_server_pid()):
+                self._clear_task()
+            elif self.connection and await self.database.waits_for_a_lock(self.connection.get_server_pid()):
                 return False
         return False
 
@@ -95,21 +97,21 @@ class Worker:
         self.dead = True
         await self.lose_connection()
         if self._told is not None and not self._told.done():
-            self._told.set_exception(Crashed())
+            self._told.set_exception(ProcessCrashed())
         await asyncio.wait({task}, timeout=10)
-        self._bury()
+        self._clear_task()
 
     async def lose_connection(self) -> None:
-        """With everything that was not committed, and every lock."""
+        """Drop the connection, and with it every lock and everything that was not committed."""
         connection, self.connection = self.connection, None
         self.lost_its_locks = True
         if connection is not None:
-            await self.town.end_backend(connection.get_server_pid())
+            await self.database.end_backend(connection.get_server_pid())
             connection.terminate()
 
     async def stop_before(self, what: str) -> Fate:
         if self.dead:
-            raise Crashed
+            raise ProcessCrashed
         self.at = what
         self._told = asyncio.get_running_loop().create_future()
         self._arrived.set()
@@ -120,7 +122,7 @@ class Worker:
         if self._told is not None:
             self._told.set_result(fate)
 
-    def _bury(self) -> None:
+    def _clear_task(self) -> None:
         task, self.task, self._told = self.task, None, None
         self._arrived.clear()
         error = task.exception() if task else None
@@ -130,7 +132,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class SteppedPool:
-    """Stands where the services expect their pool: one connection, opened again when it was lost."""
+    """The services get it in place of their pool: one connection, opened again after it was lost."""
 
     worker: Worker
 
@@ -138,10 +140,10 @@ class SteppedPool:
     async def acquire(self, timeout: float) -> AsyncIterator["SteppedConnection"]:
         worker = self.worker
         if worker.dead:
-            raise Crashed
+            raise ProcessCrashed
         if worker.connection is None:
             async with asyncio.timeout(timeout):
-                worker.connection = await worker.town.connect()
+                worker.connection = await worker.database.connect()
         yield SteppedConnection(worker, worker.connection)
 
 
@@ -150,7 +152,7 @@ class SteppedConnection:
     """A real connection; each statement is a stop."""
 
     worker: Worker
-    real: RealConnection
+    real: PostgresConnection
 
     async def fetch(self, sql: str, *arguments: object) -> Any:
         return await self._stepping(_title(sql), lambda: self.real.fetch(sql, *arguments))
@@ -184,7 +186,7 @@ class SteppedConnection:
             done = await do()
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             if self.worker.dead:
-                raise Crashed from None
+                raise ProcessCrashed from None
             raise
         if fate is Fate.LOST_AFTER:
             await self._lose()

@@ -12,7 +12,7 @@ from stack import unprivileged
 from stack.errors import DirectoryInUseError, StartError
 from stack.ports import free_port
 from stack.postgres import Postgres
-from tests.stack.sight import nothing_knows, processes_that_know
+from tests.stack.living_processes import no_process_has_text, processes_with_text
 from tests.support.eventually import PATIENCE
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run it as somebody else")
@@ -42,7 +42,7 @@ async def test_data_and_address_survive_a_crash(directory: Path) -> None:
         assert not postgres.alive()
         postgres.start()
         assert await run(postgres.url, "select word from kept") == [("here",)]
-    assert nothing_knows(str(directory))
+    assert no_process_has_text(str(directory))
 
 
 def test_closing_leaves_the_log_alone_behind(directory: Path) -> None:
@@ -76,7 +76,7 @@ async def test_it_runs_from_a_copy_where_a_user_namespace_is_not_to_be_had(
         assert await run(postgres.url, "select 1") == [(1,)]
 
     assert not copy.exists()
-    assert nothing_knows(str(copy))
+    assert no_process_has_text(str(copy))
 
 
 def test_a_failing_start_shows_the_log_and_what_to_do_and_leaves_nothing(directory: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_failing_start_shows_the_log_and_what_to_do_and_leaves_nothing(directo
     assert 'invalid value for parameter "work_mem": "plenty"' in message
     assert "what to do:" in message
     assert str(directory / "logs" / "postgres.log") in message
-    assert nothing_knows(str(directory))
+    assert no_process_has_text(str(directory))
 
 
 def test_a_taken_port_or_directory_is_no_trouble_for_its_holder(
@@ -102,4 +102,4 @@ def test_a_taken_port_or_directory_is_no_trouble_for_its_holder(
         with Postgres(directory / "second", fsync=False) as second:
             assert second.port != first.port
         assert first.alive()
-        assert first.pid in processes_that_know(str(directory))
+        assert first.pid in processes_with_text(str(directory))

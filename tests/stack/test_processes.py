@@ -13,7 +13,7 @@ import pytest
 
 from stack.directory import claim
 from stack.processes import Child, boot_id, end_leftovers, spawn, start_time, wait_until
-from tests.stack.sight import ends
+from tests.stack.living_processes import ends
 
 # A process that holds a child until it is killed; the child's command follows as arguments.
 HOLDER = """

@@ -13,7 +13,7 @@ from stack import rabbitmq as module
 from stack.errors import StackError, StartError
 from stack.ports import LOOPBACK
 from stack.rabbitmq import RabbitMQ
-from tests.stack.sight import nothing_knows, processes_that_know
+from tests.stack.living_processes import no_process_has_text, processes_with_text
 from tests.support.eventually import PATIENCE
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")  # one worker: its tests share what takes long to start
@@ -46,7 +46,7 @@ def nodes(_standard_ports_taken: None, tmp_path_factory: pytest.TempPathFactory)
         for node in both:
             node.close()
     for node in both:
-        assert nothing_knows(str(node.directory))
+        assert no_process_has_text(str(node.directory))
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def test_a_paused_node_answers_nobody_until_it_is_resumed(node: RabbitMQ) 
 
 def test_every_listener_is_on_the_loopback_address(nodes: list[RabbitMQ]) -> None:
     for node in nodes:
-        family = processes_that_know(str(node.directory))
+        family = processes_with_text(str(node.directory))
         assert node.pid in family
         assert _listening_addresses(family) <= {"127.0.0.1", "::1"}
 
@@ -128,7 +128,7 @@ def test_a_failing_start_shows_the_log_and_what_to_do_and_leaves_nothing(
     assert message.startswith("RabbitMQ could not start.")
     assert "the mill is broken" in message
     assert "what to do:" in message
-    assert nothing_knows(str(directory))
+    assert no_process_has_text(str(directory))
 
 
 def test_a_missing_installation_says_how_to_get_one(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stack.errors import StartError
 from stack.services import Ground, Service, services
-from tests.stack.sight import ends
+from tests.stack.living_processes import ends
 
 STAND_IN = """
 import http.server, json, os, pathlib

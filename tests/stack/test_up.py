@@ -14,7 +14,7 @@ from stack.errors import StackError
 from stack.processes import wait_until
 from stack.services import Ground, Service
 from stack.up import RESTARTS_A_MINUTE, watch
-from tests.stack.sight import nothing_knows, processes_that_know
+from tests.stack.living_processes import no_process_has_text, processes_with_text
 
 UP_SECONDS = 60
 
@@ -65,17 +65,17 @@ def test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean(directory
     assert "Stopped. Nothing is left running." in finish(third)
     assert third.returncode == 0
     assert not (directory / "endpoints.json").exists()
-    assert nothing_knows(str(directory))
+    assert no_process_has_text(str(directory))
 
 
 def test_killed_in_the_middle_of_its_start_it_leaves_nothing(directory: Path) -> None:
     command = up(directory)
-    assert wait_until(lambda: len(processes_that_know(str(directory))) > 3, 20)
+    assert wait_until(lambda: len(processes_with_text(str(directory))) > 3, 20)
 
     command.kill()
     finish(command)
 
-    assert nothing_knows(str(directory), seconds=15)
+    assert no_process_has_text(str(directory), seconds=15)
     clean_up_after_the_dead(directory)  # files, too, in case Postgres had to run from a copy elsewhere
 
 

@@ -13,7 +13,7 @@ from stack.processes import wait_until
 from stack.prometheus import FILES, configured
 from stack.roles import role_of
 from stack.services import SERVICES
-from tests.stack.sight import nothing_knows
+from tests.stack.living_processes import no_process_has_text
 from tests.support.eventually import PATIENCE
 
 UP_SECONDS = 90
@@ -59,7 +59,7 @@ def test_it_is_watched_and_everybody_has_only_their_own_rights(tmp_path: Path) -
         said, _ = command.communicate(timeout=UP_SECONDS)
     assert command.returncode == 0, said
     assert f"{endpoints['prometheus']}/alerts" in said
-    assert nothing_knows(str(directory))
+    assert no_process_has_text(str(directory))
 
 
 def test_prometheus_watches_the_same_jobs_and_alerts_as_in_compose() -> None:

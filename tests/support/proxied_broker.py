@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from shared.amqp.connection import Broker
-from tests.chaos.proxy import Manner, Proxy
+from tests.chaos.proxy import Proxy, ProxyMode
 from tests.support.stores import Site
 
 
@@ -20,11 +20,11 @@ class ProxiedBroker:
     proxy: Proxy
 
     def lose_answers(self) -> None:
-        self.proxy.behave(Manner.ONE_WAY)
+        self.proxy.set_mode(ProxyMode.ONE_WAY)
 
     def pass_answers_on(self) -> None:
         """Cut the connection that lost answers. A new connection gets its answers."""
-        self.proxy.behave(Manner.FAITHFUL)
+        self.proxy.set_mode(ProxyMode.FAITHFUL)
 
 
 @asynccontextmanager

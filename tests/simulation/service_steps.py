@@ -1,5 +1,5 @@
-"""The services' own steps, as their loops would run them once, on a stepped worker: the real handlers, the real SQL,
-the real decisions. Only the broker and the receiver are played.
+"""One pass of each service's loop, run by a stepped worker with the real handlers, SQL and decisions. Only the broker
+and the receiver are simulated.
 """
 
 import json
@@ -49,7 +49,7 @@ TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SimCaller:
-    """Stands where the dispatcher expects its Caller: the receiver at the other end keeps the keys it has seen."""
+    """The dispatcher gets it in place of its Caller. The simulated receiver remembers the keys that it has seen."""
 
     worker: Worker
     ledger: Ledger
@@ -160,7 +160,7 @@ class Steps:
 
 
 async def _deliver(dispatcher: Dispatcher) -> None:
-    """The claimed rows one after the other, so that the worker can be stopped between any two steps."""
+    """Deliver the claimed rows one after the other, so that the worker can be stopped between any two steps."""
     dispatcher.recorder.close()  # so that it returns when all is written
     queue = dispatcher.queue
     for leased in queue.start_all(time.monotonic()):

@@ -1,6 +1,6 @@
-"""A real Postgres whose clock is ours to set. The services' statements ask for `now()` and `clock_timestamp()` by those
-names, so functions of the same names that come first in the search path give them the simulation's time; the services
-run exactly as in production, and no test has to pass an instant to anybody.
+"""A real Postgres whose clock the simulation sets. The services' statements call `now()` and `clock_timestamp()`, and
+functions of these names that come first in the search path return the simulation's time. So the services run exactly
+as in production, and no test passes an instant.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import asyncpg
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.stores import Stores, new_site
 
-RealConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 BEGINNING = datetime(2030, 6, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -48,22 +48,22 @@ select id, job_id, idempotency_key, status, version, retry_count, max_retries, n
 
 
 @dataclass(slots=True)
-class Town:
+class SimDatabase:
     url: str
-    observer: RealConnection
+    observer: PostgresConnection
     runner: asyncio.Runner
     now: datetime = BEGINNING
-    spare: list[RealConnection] = field(default_factory=list)  # for the next history: opening one takes its time
+    spare: list[PostgresConnection] = field(default_factory=list)  # kept for the next history: connecting is slow
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def connect(self) -> RealConnection:
+    async def connect(self) -> PostgresConnection:
         if self.spare:
             return self.spare.pop()
         return await asyncpg.connect(
             self.url, timeout=10, command_timeout=30, server_settings={"search_path": "sim, pg_catalog, public"}
         )
 
-    async def begin_anew(self) -> None:
+    async def reset(self) -> None:
         await self._execute(EMPTY)
         await self.set_clock(BEGINNING)
 
@@ -85,7 +85,7 @@ class Town:
         return bool(row["waits"])
 
     async def end_backend(self, pid: int) -> None:
-        """Returns when it is gone, and its locks with it."""
+        """Terminate the backend. Returns when it is gone and its locks are free."""
         await self._fetch("select pg_terminate_backend($1)", pid)
         await eventually(lambda: self._is_gone(pid))
 
@@ -102,16 +102,16 @@ class Town:
 
 
 @contextmanager
-def a_town(stores: Stores) -> Iterator[Town]:
+def a_sim_database(stores: Stores) -> Iterator[SimDatabase]:
     with asyncio.Runner() as runner:
         opening = new_site(stores)
         site = runner.run(opening.__aenter__())
         observer = runner.run(asyncpg.connect(site.database_url, timeout=PATIENCE, command_timeout=30))
         try:
             runner.run(observer.execute(CLOCK))
-            town = Town(site.database_url, observer, runner)
-            yield town
-            for connection in town.spare:
+            database = SimDatabase(site.database_url, observer, runner)
+            yield database
+            for connection in database.spare:
                 connection.terminate()
         finally:
             runner.run(observer.close(timeout=5))

@@ -1,6 +1,5 @@
-"""The table of a run: one line per fault, with what became of the occurrences that fell into its share of the time. A
-moment belongs to the fault that struck last before it, and a duplicate to what struck between its copies: so
-the lines add up to the whole. Pure.
+"""The table of a run: one row per fault, with the occurrences that were due after it and before the next fault. A
+duplicate belongs to the fault that struck between its copies. So the rows add up to the whole. Pure.
 """
 
 from bisect import bisect_right
@@ -8,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.chaos.checking import duplicates_of, explains
 from tests.chaos.history import by_job
+from tests.chaos.invariants import duplicates_of, explains
 from tests.chaos.ledger import Heard, Ledger, Struck
 
 BEFORE = "before the first fault"
@@ -17,9 +16,9 @@ HEADINGS = ("fault", "count", "lost", "duplicated", "effects", "worst recovery")
 
 
 @dataclass(slots=True)
-class Line:
-    """`effects` of `webhooks` occurrences; `recovery` is how long the last of those that were waiting when the fault
-    ended had still to wait. Where faults overlap, each is charged with it.
+class Row:
+    """One fault's row. `effects` counts webhook calls that acted, of `webhooks` occurrences. `recovery` is the time
+    from the end of the fault until the last occurrence that had waited was published; overlapping faults all get it.
     """
 
     fault: str
@@ -31,15 +30,15 @@ class Line:
     recovery: float = 0.0
 
 
-def account(ledger: Ledger) -> list[Line]:
-    """By fault, in the order of their names; the last line is the sum."""
+def account(ledger: Ledger) -> list[Row]:
+    """The rows by name of the fault; the last row is the sum."""
     struck = sorted((one for one in ledger.struck if not one.missed), key=lambda one: one.began_at)
     began = [one.began_at for one in struck]
-    lines = {BEFORE: Line(BEFORE)}
+    lines = {BEFORE: Row(BEFORE)}
     for one in struck:
-        lines.setdefault(one.strike.label, Line(one.strike.label)).count += 1
+        lines.setdefault(one.strike.label, Row(one.strike.label)).count += 1
 
-    def of(moment: datetime) -> Line:
+    def of(moment: datetime) -> Row:
         place = bisect_right(began, moment)
         return lines[struck[place - 1].strike.label if place else BEFORE]
 
@@ -51,23 +50,23 @@ def account(ledger: Ledger) -> list[Line]:
         for call in history.calls:
             of(call.due_at).effects += call.effect
     for first, copy in duplicates_of(ledger.heard):
-        culprit = _culprit(struck, first, copy)
-        (lines[culprit.strike.label] if culprit else of(first.fired_at)).duplicated += 1
-    _charge_recovery(lines, struck, _waits(ledger))
+        cause = _cause_of(struck, first, copy)
+        (lines[cause.strike.label] if cause else of(first.fired_at)).duplicated += 1
+    _add_recovery(lines, struck, _waits(ledger))
     ordered = [lines[BEFORE], *(lines[label] for label in sorted(lines) if label != BEFORE)]
     return [*ordered, _sum(ordered)]
 
 
-def _culprit(struck: Sequence[Struck], first: Heard, copy: Heard) -> Struck | None:
-    guilty = sorted((one for one in struck if explains(one, first, copy)), key=lambda one: one.hit_at)
-    between = [one for one in guilty if one.hit_at >= first.fired_at]
+def _cause_of(struck: Sequence[Struck], first: Heard, copy: Heard) -> Struck | None:
+    possible = sorted((one for one in struck if explains(one, first, copy)), key=lambda one: one.hit_at)
+    between = [one for one in possible if one.hit_at >= first.fired_at]
     if between:
         return between[0]
-    return guilty[-1] if guilty else None
+    return possible[-1] if possible else None
 
 
 def _waits(ledger: Ledger) -> list[tuple[datetime, datetime]]:
-    """From when something could have happened to when it did: an occurrence rings, a published webhook is called."""
+    """For each publish and each webhook call: when it was possible and when it happened."""
     waits = []
     for history in by_job(ledger).values():
         confirmed_at = min((c.confirmed_at for c in history.commands if c.plan is not None), default=None)
@@ -82,9 +81,7 @@ def _waits(ledger: Ledger) -> list[tuple[datetime, datetime]]:
     return waits
 
 
-def _charge_recovery(
-    lines: dict[str, Line], struck: Sequence[Struck], waits: Iterable[tuple[datetime, datetime]]
-) -> None:
+def _add_recovery(lines: dict[str, Row], struck: Sequence[Struck], waits: Iterable[tuple[datetime, datetime]]) -> None:
     for since, until in waits:
         for one in struck:
             if since <= one.ended_at <= until:
@@ -92,8 +89,8 @@ def _charge_recovery(
                 line.recovery = max(line.recovery, (until - one.ended_at).total_seconds())
 
 
-def _sum(lines: Sequence[Line]) -> Line:
-    return Line(
+def _sum(lines: Sequence[Row]) -> Row:
+    return Row(
         "all",
         sum(line.count for line in lines),
         sum(line.lost for line in lines),
@@ -104,8 +101,8 @@ def _sum(lines: Sequence[Line]) -> Line:
     )
 
 
-def as_table(lines: Sequence[Line]) -> str:
-    """Markdown that can be read as it is."""
+def as_table(lines: Sequence[Row]) -> str:
+    """The rows as a Markdown table with aligned columns."""
     rows: list[tuple[str, ...]] = [HEADINGS]
     rows += [
         (

@@ -1,12 +1,12 @@
-"""What a run prints: a table that adds up, and for a broken promise a timeline that a person can follow."""
+"""What a run prints: a table whose rows add up, and a timeline for each broken promise."""
 
 from dataclasses import replace
 
 from shared.runtime.fault_points import Point
-from tests.chaos.accounting import BEFORE, account, as_table
-from tests.chaos.checking import check
 from tests.chaos.faults import Fault
-from tests.chaos.ledgers import a_fault, a_good_run, at
+from tests.chaos.invariants import check
+from tests.chaos.result_table import BEFORE, account, as_table
+from tests.chaos.sample_ledgers import a_fault, a_good_run, at
 from tests.chaos.timeline import explain
 
 
@@ -33,7 +33,7 @@ def test_a_duplicate_belongs_to_what_struck_between_its_copies() -> None:
     assert duplicated["Postgres: immediate restart"] == duplicated["all"] == 1
 
 
-def test_a_trap_struck_when_it_sprang() -> None:
+def test_a_kill_at_a_named_point_counts_from_when_the_point_was_reached() -> None:
     ledger = a_good_run()
     ledger.struck = [
         a_fault(5.0, 6.2, Fault.KILL_AT_POINT, Point.PRODUCER_PUBLISHED),
@@ -63,7 +63,7 @@ def test_the_table_is_markdown_with_aligned_columns() -> None:
     assert len({len(line) for line in (heading, rule, *lines)}) == 1
 
 
-def test_a_broken_promise_is_told_with_the_history_of_its_job_and_the_faults_between() -> None:
+def test_a_broken_promise_is_reported_with_its_job_and_the_faults_of_that_time() -> None:
     ledger = a_good_run()
     ledger.heard = [one for one in ledger.heard if (one.job, one.due_at) != ("thrice", at(7))]
     story = explain(ledger, check(ledger))

@@ -1,6 +1,6 @@
-"""`python -m tests.chaos.faulty producer`: the service itself, which kills or freezes itself the n-th time that it
-reaches a named point. The point, what to do there and how often to pass first come from the environment; before it
-strikes, it leaves word in a file, so that nobody has to guess whether the point was reached.
+"""`python -m tests.chaos.service_with_fault producer`: the service, which kills or freezes itself the n-th time that it
+reaches a named point. The environment has the point, the signal and n. Before the signal, the process writes to a file,
+so that the run can tell whether the point was reached.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shared.runtime.fault_points import Point, listen
 
-POINT, NTH, SIGNAL, WORD = "CHAOS_POINT", "CHAOS_NTH", "CHAOS_SIGNAL", "CHAOS_WORD"
+POINT, NTH, SIGNAL, REACHED_FILE = "CHAOS_POINT", "CHAOS_NTH", "CHAOS_SIGNAL", "CHAOS_REACHED_FILE"
 
 
 def arm(point: Point, nth: int, number: signal.Signals, word: Path) -> None:
@@ -36,7 +36,7 @@ def main() -> None:
         Point(os.environ[POINT]),
         int(os.environ[NTH]),
         signal.Signals(int(os.environ[SIGNAL])),
-        Path(os.environ[WORD]),
+        Path(os.environ[REACHED_FILE]),
     )
     sys.argv = [service]
     runpy.run_module(service, run_name="__main__", alter_sys=True)

@@ -1,6 +1,6 @@
 """The state machine: an application, a clock, a broker, and four workers that do any service's work. Hypothesis chooses
-who goes on, how far, and what becomes of each thing they do; after every step the ledger looks for a promise that was
-broken, and at the end, when the faults are over, everything must come to rest within a bounded time.
+which worker goes on, how far, and which fault each of its steps meets. After every step the ledger looks for a broken
+promise. At the end, without faults, all work must be done within a bounded time.
 """
 
 import json
@@ -17,22 +17,22 @@ from shared.amqp.message import OutgoingMessage
 from shared.contract.fields import format_instant
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY
 from tests.simulation.broker import REPLY_QUEUE, SimBroker
-from tests.simulation.ledger import Asked, Broken, Ledger
-from tests.simulation.reckoning import reckon
-from tests.simulation.script import WELL, Script, script
-from tests.simulation.steps import Steps
-from tests.simulation.town import Town
-from tests.simulation.work import Work, is_at_rest, what_there_is_to_do
+from tests.simulation.database import SimDatabase
+from tests.simulation.final_checks import check_final_state
+from tests.simulation.ledger import Asked, Ledger, PromiseBroken
+from tests.simulation.service_steps import Steps
+from tests.simulation.work import Work, available_work, is_at_rest
 from tests.simulation.worker import Fate, Worker
+from tests.simulation.worker_script import NO_FAULTS, Script, script
 
 WORKERS = 4
 # Revisions are told apart by it: no two requests for one job can have an occurrence in common.
 GRID_SECONDS = 20
 # More than any pause, lease or rule of the simulation takes.
-AN_AGE_SECONDS = 400
+LONG_TIME_SECONDS = 400
 ROUNDS_TO_REST = 20
 
-# A row that another producer holds is that one's business.
+# A producer skips a row that another producer holds. It must not wait for it.
 NEVER_WAIT = {Work.FIRE_DUE_NOW.value, Work.FIRE_OVERDUE.value, Work.FIRE_RETRY.value}
 LANES = {Work.FIRE_DUE_NOW: DUE_NOW, Work.FIRE_OVERDUE: OVERDUE, Work.FIRE_RETRY: RETRY}
 JOBS = st.sampled_from(["tea", "coffee", "bread", "butter", "jam", "honey", "milk", "sugar", "salt", "egg"])
@@ -41,34 +41,34 @@ SCRIPTS = st.integers(0, 2**16).map(script)
 
 
 class Duebell(RuleBasedStateMachine):
-    town: ClassVar[Town]
+    database: ClassVar[SimDatabase]
 
     @classmethod
-    def in_town(cls, town: Town) -> "type[Duebell]":
-        return type(cls.__name__, (cls,), {"town": town})
+    def on_database(cls, database: SimDatabase) -> "type[Duebell]":
+        return type(cls.__name__, (cls,), {"database": database})
 
     def __init__(self) -> None:
         super().__init__()
-        town = self.town
-        self.ledger = Ledger(town)
+        database = self.database
+        self.ledger = Ledger(database)
         self.broker = SimBroker(self.ledger)
         self.steps = Steps(self.broker, self.ledger)
-        self.workers = [Worker(number, town) for number in range(WORKERS)]
-        self.active: set[int] = set()  # who may have done something since the ledger last looked
+        self.workers = [Worker(number, database) for number in range(WORKERS)]
+        self.active: set[int] = set()  # numbers of workers that may have written since the ledger last looked
         self.broken = False
-        self._run(town.begin_anew())
+        self._run(database.reset())
 
     @initialize(webhook=st.booleans())
     def begin_in_the_middle(self, webhook: bool) -> None:
-        """Some jobs are due already: a history that has to get there first has little room left for trouble."""
+        """Start with jobs that are due: a history that had to create them first would have fewer steps for faults."""
         for job in ("bread", "butter", "jam"):
             self.ask(job, -1, recurring=job == "jam", webhook=webhook)
-        self._run(self._work(self.workers[0], WELL))
+        self._run(self._work(self.workers[0], NO_FAULTS))
 
     @rule(job=JOBS, grid=st.integers(-3, 2), recurring=st.booleans(), webhook=st.booleans())
     def ask(self, job: str, grid: int, recurring: bool, webhook: bool) -> None:
         revision = 1 + sum(asked.id == job for asked in self.ledger.asked)
-        first = self.town.now + timedelta(seconds=GRID_SECONDS * grid + revision % GRID_SECONDS)
+        first = self.database.now + timedelta(seconds=GRID_SECONDS * grid + revision % GRID_SECONDS)
         content: dict[str, Any] = {"id": job, "revision": revision}
         if recurring:
             content |= {"rrule": "FREQ=MINUTELY;COUNT=3", "start_at": format_instant(first)}
@@ -82,20 +82,20 @@ class Duebell(RuleBasedStateMachine):
 
     @rule(grids=st.integers(1, 6))
     def pass_time(self, grids: int) -> None:
-        self._run(self.town.pass_time(GRID_SECONDS * grids))
+        self._run(self.database.pass_time(GRID_SECONDS * grids))
 
     @rule(number=NUMBERS, script=SCRIPTS)
     def work(self, number: int, script: Script) -> None:
         self._run(self._work(self.workers[number], script))
 
     @rule(scripts=st.tuples(*[SCRIPTS] * WORKERS), grids=st.integers(0, 3))
-    def bustle(self, scripts: tuple[Script, ...], grids: int) -> None:
+    def busy_period(self, scripts: tuple[Script, ...], grids: int) -> None:
         for number in range(WORKERS):
             self.work(number, scripts[number])
         self.pass_time(grids)
 
     @rule(what=st.sampled_from(["cancel", "duplicate", "cut", "cut"]), job=JOBS, number=NUMBERS)
-    def suffer(self, what: str, job: str, number: int) -> None:
+    def trouble(self, what: str, job: str, number: int) -> None:
         worker = self.workers[number]
         match what:
             case "cancel":
@@ -115,15 +115,15 @@ class Duebell(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if not self.broken:
-                self._run(self._come_to_rest())
+                self._run(self._finish_all_work())
         finally:
-            self._run(self._clear_away())
+            self._run(self._close_workers())
 
     async def _work(self, worker: Worker, script: Script) -> None:
-        """Step after step, as far as there are fates. A worker that is busy goes on with what it does first."""
+        """Run steps of the worker until no fates are left. A busy worker first goes on with its current work."""
         fates = script.fates
         for what in script.whats:
-            if worker.is_idle and (choice := what_there_is_to_do(self.broker, self.ledger)) and fates:
+            if worker.is_idle and (choice := available_work(self.broker, self.ledger)) and fates:
                 self._begin(worker, choice[what % len(choice)], script.picks)
             fates = await self._go_on(worker, fates)
 
@@ -165,35 +165,35 @@ class Duebell(RuleBasedStateMachine):
 
     async def _look(self) -> None:
         for worker in self.workers:
-            # Whoever waited for a lock may have been let in by what has just happened.
+            # A worker that waited for a lock may have got it by the last step.
             if not await worker.settle() and not worker.is_idle and worker.work in NEVER_WAIT:
                 self.ledger.violations.append(f"a producer waits for another at: {worker.at}")
         await self.ledger.look(self.active)
         self.active = {worker.number for worker in self.workers if worker.waits}
 
-    async def _come_to_rest(self) -> None:
-        """No more faults: whoever is under way finishes, and then one worker does all there is to do."""
+    async def _finish_all_work(self) -> None:
+        """Without faults: busy workers finish, then one worker does all remaining work."""
         for _ in range(WORKERS):
             for worker in self.workers:
-                await self._go_on(worker, WELL.fates)
+                await self._go_on(worker, NO_FAULTS.fates)
         await self._look()
         if not all(worker.is_idle for worker in self.workers):
-            raise Broken(f"they wait for one another for ever: {[worker.at for worker in self.workers]}")
+            raise PromiseBroken(f"workers wait for one another for ever: {[worker.at for worker in self.workers]}")
         for _ in range(ROUNDS_TO_REST):
-            await self.town.pass_time(AN_AGE_SECONDS)
+            await self.database.pass_time(LONG_TIME_SECONDS)
             for work in Work:
-                if work in what_there_is_to_do(self.broker, self.ledger):
-                    self._begin(self.workers[0], work, WELL.picks)
-                    await self._go_on(self.workers[0], WELL.fates)
+                if work in available_work(self.broker, self.ledger):
+                    self._begin(self.workers[0], work, NO_FAULTS.picks)
+                    await self._go_on(self.workers[0], NO_FAULTS.fates)
             if is_at_rest(self.broker, self.ledger):
-                return reckon(self.ledger)
-        raise Broken("there is still work, long after the last fault")
+                return check_final_state(self.ledger)
+        raise PromiseBroken("there is still work, long after the last fault")
 
-    async def _clear_away(self) -> None:
+    async def _close_workers(self) -> None:
         for worker in self.workers:
             await worker.crash()
             if worker.connection is not None:
-                self.town.spare.append(worker.connection)
+                self.database.spare.append(worker.connection)
 
     def _publish(self, key: str, content: dict[str, Any]) -> None:
         self.broker.route(
@@ -201,9 +201,9 @@ class Duebell(RuleBasedStateMachine):
         )
 
     def _run(self, doing: Coroutine[Any, Any, object]) -> None:
-        """A history that broke a promise is over: there is no use in going on with it."""
+        """Run the coroutine. After an error the history is over, and no further step runs."""
         try:
-            self.town.runner.run(doing)
+            self.database.runner.run(doing)
         except BaseException:
             self.broken = True
             raise

@@ -1,5 +1,5 @@
-"""Mistakes that somebody could make in the services, one at a time: the simulation must find each of them, or its
-silence about the real code would mean nothing.
+"""Mistakes that a change of the services could make. Each is planted alone, and the simulation must find it: otherwise
+a simulation without findings would prove nothing.
 """
 
 import itertools
@@ -14,36 +14,36 @@ from producer.decisions.plan import PlannedFiring
 from producer.decisions.settle import JobUpdate, settle_all
 from shared.amqp import consuming as batches
 from shared.amqp.message import PublishResult
-from tests.simulation import machine
+from tests.simulation import state_machine
 
 Patch = pytest.MonkeyPatch
 
 
 def _claims(monkeypatch: Patch, text: str, instead: str) -> None:
-    for work, lane in machine.LANES.items():
+    for work, lane in state_machine.LANES.items():
         assert text in lane.claim_sql, f"{lane.name} no longer says {text!r}"
-        monkeypatch.setitem(machine.LANES, work, replace(lane, claim_sql=lane.claim_sql.replace(text, instead)))
+        monkeypatch.setitem(state_machine.LANES, work, replace(lane, claim_sql=lane.claim_sql.replace(text, instead)))
 
 
 def acknowledge_before_the_commit(monkeypatch: Patch) -> None:
     handle = batches._handle
 
-    async def hasty(batch: Any, handler: Any, inbox: Any, stop: Any) -> None:
+    async def acknowledge_first(batch: Any, handler: Any, inbox: Any, stop: Any) -> None:
         with suppress(ConnectionError):
             await inbox.acknowledge(batch)
             await handle(batch, handler, inbox, stop)
 
-    monkeypatch.setattr(batches, "_handle", hasty)
+    monkeypatch.setattr(batches, "_handle", acknowledge_first)
 
 
 def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
-    # Of one length: a history that is told again meets its keys in the same order.
+    # Of one length: a history that is run again meets its keys in the same order.
     numbers = itertools.count()
 
-    def fresh(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
+    def new_key(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
         return f"event-{job_id}-{due_at}-{topic}-{next(numbers):09}"
 
-    monkeypatch.setattr("producer.decisions.due_event.idempotency_key", fresh)
+    monkeypatch.setattr("producer.decisions.due_event.idempotency_key", new_key)
 
 
 def claim_without_locking(monkeypatch: Patch) -> None:
@@ -58,19 +58,21 @@ def claim_a_minute_too_soon(monkeypatch: Patch) -> None:
     _claims(monkeypatch, "coalesce($1::timestamptz, now())", "coalesce($1::timestamptz, now() + interval '1 minute')")
 
 
-def take_silence_for_a_confirm(monkeypatch: Patch) -> None:
-    def trusting(firings: Sequence[PlannedFiring], verdicts: Sequence[PublishResult]) -> list[JobUpdate]:
-        return settle_all(firings, [PublishResult.CONFIRMED if v is PublishResult.UNKNOWN else v for v in verdicts])
+def take_unknown_for_confirmed(monkeypatch: Patch) -> None:
+    def settle_as_confirmed(firings: Sequence[PlannedFiring], results: Sequence[PublishResult]) -> list[JobUpdate]:
+        return settle_all(
+            firings, [PublishResult.CONFIRMED if one is PublishResult.UNKNOWN else one for one in results]
+        )
 
-    monkeypatch.setattr("producer.firing.settle_all", trusting)
+    monkeypatch.setattr("producer.firing.settle_all", settle_as_confirmed)
 
 
-# Each with what the ledger says about it.
-MISTAKES: dict[Callable[[Patch], None], str] = {
+# Each with a pattern of what the ledger reports.
+PLANTED_MISTAKES: dict[Callable[[Patch], None], str] = {
     acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
     make_a_new_key_for_every_publish: "two keys",
     claim_without_locking: "rang 2 times|a producer waits for another",
     wait_for_rows_that_others_hold: "a producer waits for another",
     claim_a_minute_too_soon: "rang early",
-    take_silence_for_a_confirm: "never rang",
+    take_unknown_for_confirmed: "never rang",
 }

@@ -1,5 +1,5 @@
-"""The judge of a run: what must hold of every ledger, whatever was struck. Pure, so that its own tests can show it a
-ledger for each way in which a promise can be broken, and see that it notices.
+"""What must hold of every ledger, whatever was struck. Pure, so that tests can pass a ledger for each way in which a
+promise can be broken and see that it is found.
 """
 
 from collections import Counter
@@ -13,8 +13,8 @@ from tests.chaos.history import History, by_job
 from tests.chaos.ledger import Heard, Kind, Ledger, Struck
 
 DRAIN_WITHIN = timedelta(seconds=60)
-# A fault is felt for longer than it lasts: a lost connection is noticed after a few heartbeats.
-FELT_FOR = timedelta(seconds=10)
+# A fault has effects for longer than it lasts: a lost connection is noticed after a few heartbeats.
+EFFECTS_LAST = timedelta(seconds=10)
 
 
 class Invariant(StrEnum):
@@ -25,7 +25,7 @@ class Invariant(StrEnum):
     STAYS_CANCELLED = "nothing after an acknowledged cancel or reschedule that was not in flight"
     FEW_DUPLICATES = "duplicates only where a fault explains them, at most faults x in flight"
     DRAINED = "all done within 60 s of the last fault"
-    AS_ASKED = "nothing rings that nobody asked for"
+    AS_ASKED = "nothing rings without a request for it"
     STANDS = "no process ends unless it is made to"
 
 
@@ -53,7 +53,7 @@ def _commands_kept(history: History) -> Iterator[str]:
         return
     newest = max(plans, default=0)
     if row.status == "cancelled" and not history.is_cancelled:
-        yield "is cancelled, and nobody has cancelled it"
+        yield "is cancelled, and no command has cancelled it"
     if row.status == "done" and row.revision < newest and newest not in {p.revision for p in history.parked}:
         yield f"is done as revision {row.revision}; revision {newest} is neither stored nor parked"
     if row.status == "done" and any(r.kind is Kind.CANCEL and r.outcome == "cancelled" for r in history.replies):
@@ -94,7 +94,7 @@ def _never_early(history: History) -> Iterator[str]:
 
 
 def _stays_cancelled(history: History) -> Iterator[str]:
-    """What was claimed before the answer went out was in flight. What was claimed after it should not have been."""
+    """Only events claimed before the reply was sent may be published after it: those were in flight."""
     for reply in history.replies:
         after = [heard for heard in history.heard if heard.fired_at > reply.seen_at]
         if reply.outcome == "rescheduled":
@@ -124,8 +124,8 @@ OF_EACH_JOB: dict[Invariant, Callable[[History], Iterator[str]]] = {
 
 
 def duplicates_of(heard: list[Heard]) -> list[tuple[Heard, Heard]]:
-    """Each copy, after the one before it. A claim has one `fired_at`: the same one twice is the listener's own queue
-    that delivered it again, after a lost connection.
+    """Pairs of consecutive copies of one event. Two copies of one claim have the same `fired_at`: those come from the
+    listener's queue, which delivers again after a lost connection, and do not count.
     """
     copies: dict[str, dict[datetime, Heard]] = {}
     for one in heard:
@@ -134,18 +134,18 @@ def duplicates_of(heard: list[Heard]) -> list[tuple[Heard, Heard]]:
 
 
 def explains(struck: Struck, first: Heard, second: Heard) -> bool:
-    felt_until = struck.ended_at + FELT_FOR
-    return struck.strike.may_duplicate and struck.began_at <= second.fired_at and first.fired_at <= felt_until
+    effects_until = struck.ended_at + EFFECTS_LAST
+    return struck.strike.may_duplicate and struck.began_at <= second.fired_at and first.fired_at <= effects_until
 
 
 def _duplicates(ledger: Ledger) -> Iterator[Violation]:
     duplicates = duplicates_of(ledger.heard)
-    guilty = [struck for struck in ledger.struck if struck.strike.may_duplicate]
-    if len(duplicates) > len(guilty) * ledger.in_flight:
-        text = f"{len(duplicates)} duplicates; {len(guilty)} faults x {ledger.in_flight} in flight"
+    possible_causes = [struck for struck in ledger.struck if struck.strike.may_duplicate]
+    if len(duplicates) > len(possible_causes) * ledger.in_flight:
+        text = f"{len(duplicates)} duplicates; {len(possible_causes)} faults x {ledger.in_flight} in flight"
         yield Violation(Invariant.FEW_DUPLICATES, text)
     for first, second in duplicates:
-        if not any(explains(struck, first, second) for struck in guilty):
+        if not any(explains(struck, first, second) for struck in possible_causes):
             text = (
                 f"published at {first.fired_at:%H:%M:%S.%f} and again at {second.fired_at:%H:%M:%S.%f}, for no reason"
             )
@@ -155,7 +155,7 @@ def _duplicates(ledger: Ledger) -> Iterator[Violation]:
 def _drained(ledger: Ledger) -> Iterator[Violation]:
     yield from (Violation(Invariant.DRAINED, text) for text in ledger.left_over)
     if ledger.drained_at is None:
-        yield Violation(Invariant.DRAINED, "nobody saw the end")
+        yield Violation(Invariant.DRAINED, "the run did not see its end")
     elif ledger.last_fault_at is not None and ledger.drained_at - ledger.last_fault_at > DRAIN_WITHIN:
         took = (ledger.drained_at - ledger.last_fault_at).total_seconds()
         yield Violation(Invariant.DRAINED, f"took {took:.1f} s after the last fault")
@@ -163,7 +163,7 @@ def _drained(ledger: Ledger) -> Iterator[Violation]:
 
 def _standing(ledger: Ledger) -> Iterator[Violation]:
     for ended in ledger.ended:
-        text = f"{ended.name} ended at {ended.at:%H:%M:%S} with {ended.exit_code}, saying {ended.last_words}"
+        text = f"{ended.name} ended at {ended.at:%H:%M:%S} with {ended.exit_code}, last log line: {ended.last_log_line}"
         yield Violation(Invariant.STANDS, text)
 
 

@@ -1,4 +1,4 @@
-"""Ledgers for the checker's own tests: a run in which everything went well, to be spoiled in one place."""
+"""Ledgers for tests of the invariants: a run without a broken promise, of which a test changes one value."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ def at(seconds: float) -> datetime:
 def heard(job: str, due: float, fired: float | None = None, **more: object) -> Heard:
     fired_at = at(due + 0.01 if fired is None else fired)
     one = Heard(job, f"key of {job} at {due}", at(due), fired_at, max(at(due), fired_at) + timedelta(seconds=0.01))
-    return replace(one, **more)  # type: ignore[arg-type]  # whatever a test wants to spoil
+    return replace(one, **more)  # type: ignore[arg-type]  # any field
 
 
 def a_call(job: str, due: float, **more: object) -> Call:
@@ -56,7 +56,7 @@ def a_good_run() -> Ledger:
             *(heard("endless", due) for due in (5, 6)),
             heard("put off", 8),
         ],
-        calls=[a_call("once", 5, mood="answers 500", effect=False), a_call("once", 5, seen_at=at(6))],
+        calls=[a_call("once", 5, behaviour="answers 500", effect=False), a_call("once", 5, seen_at=at(6))],
         struck=[a_fault(6.1, 6.5)],
         jobs=[
             JobRow("once", "done", 1, 1),

@@ -1,17 +1,15 @@
-"""The end of a simulated history: all faults are over and everything has come to rest. Now every promise to the
-application must have been kept.
-"""
+"""Checks at the end of a simulated history, when all work is done: every promise to the application must be kept."""
 
 import json
 from collections.abc import Iterator
 from datetime import datetime
 
-from tests.simulation.ledger import Asked, Broken, Ledger
+from tests.simulation.ledger import Asked, Ledger, PromiseBroken
 
 
-def reckon(ledger: Ledger) -> None:
+def check_final_state(ledger: Ledger) -> None:
     if faults := [*_of_jobs(ledger), *_of_webhooks(ledger)]:
-        raise Broken("; ".join(faults))
+        raise PromiseBroken("; ".join(faults))
 
 
 def _of_jobs(ledger: Ledger) -> Iterator[str]:
@@ -22,10 +20,12 @@ def _of_jobs(ledger: Ledger) -> Iterator[str]:
             yield f"{job_id} was confirmed to its application, and is lost"
         elif job_id not in ledger.cancels:
             yield from _missing(ledger, job_id, job["revision"], rung)
-        elif job["status"] != "cancelled" and job_id not in ledger.unheard and not _said(ledger, job_id, "rejected"):
-            yield f"{job_id} was to be cancelled, is {job['status']}, and nobody was told"
+        elif (
+            job["status"] != "cancelled" and job_id not in ledger.lost_replies and not _said(ledger, job_id, "rejected")
+        ):
+            yield f"{job_id} was to be cancelled, is {job['status']}, and its application got no answer"
     wanted = {(asked.id, at) for asked in ledger.asked for at in asked.occurrences}
-    yield from (f"{occurrence} rang, and nobody had asked for it" for occurrence in rung - wanted)
+    yield from (f"{occurrence} rang, and no request had asked for it" for occurrence in rung - wanted)
 
 
 def _of_webhooks(ledger: Ledger) -> Iterator[str]:
@@ -42,11 +42,11 @@ def _of_webhooks(ledger: Ledger) -> Iterator[str]:
 
 
 def _missing(ledger: Ledger, job_id: str, revision: int, rung: set[tuple[str, datetime]]) -> list[str]:
-    """The highest revision wins, unless it came when all was over: then it was put aside, and nothing was lost."""
+    """Occurrences that never rang. The highest revision counts, unless it came too late and was parked."""
     requests = {asked.revision: asked for asked in ledger.asked if asked.id == job_id}
     newest = max(requests)
     if revision not in requests:
-        return [f"{job_id} is at revision {revision}, which nobody asked for"]
+        return [f"{job_id} is at revision {revision}, which no request had"]
     faults = []
     if revision != newest and not _was_parked(ledger, requests[newest]):
         faults.append(f"revision {newest} of {job_id} was lost: it is at {revision}")

@@ -1,6 +1,5 @@
-"""Everything that a run needs, started and prepared: stores of its own, the receiver, the application, and two replicas
-of each service, the second of which reaches its stores through a proxy. Timeouts and leases are short, so that minutes
-of an outage fit into seconds.
+"""The system that a chaos run strikes: private stores, a receiver, the application, and two replicas of each service.
+The second replica reaches its stores through a proxy. Timeouts and leases are short, so that an outage takes seconds.
 """
 
 import asyncio
@@ -53,7 +52,7 @@ SETTINGS = {
 
 
 @dataclass(slots=True)
-class Scene:
+class System:
     directory: Path
     postgres: Postgres
     rabbitmq: RabbitMQ
@@ -65,12 +64,12 @@ class Scene:
     calls_file: Path
 
     @property
-    def everybody(self) -> list[Replica]:
+    def all_replicas(self) -> list[Replica]:
         return [replica for of_service in self.replicas.values() for replica in of_service]
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-        """An operator's."""
+        """Connect to Postgres as the operator."""
         connection = await asyncpg.connect(self.postgres.url, timeout=30, command_timeout=30)
         try:
             yield connection
@@ -80,7 +79,7 @@ class Scene:
 
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
-        """An operator's."""
+        """Open a channel as the operator."""
         async with asyncio.timeout(30):
             connection = await aio_pika.connect(self.rabbitmq.url)
         try:
@@ -90,14 +89,14 @@ class Scene:
             await close_quietly(connection)
 
     async def declare(self) -> None:
-        """What a deployment does, and an operator again when something was deleted."""
+        """Declare the topology, as a deployment does, and as an operator does again after something was deleted."""
         async with self.channel() as channel:
             await declare_topology(channel, Names())
             await declare_queues(channel, Names())
 
 
 @asynccontextmanager
-async def scene(directory: Path, seed: int) -> AsyncIterator[Scene]:
+async def running_system(directory: Path, seed: int) -> AsyncIterator[System]:
     for old in (directory / LOGS).glob("*"):  # they outlive a run
         old.unlink()
     with stores(directory, fsync=False) as (postgres, rabbitmq), _receiver(directory, seed) as (url, calls):
@@ -109,21 +108,21 @@ async def scene(directory: Path, seed: int) -> AsyncIterator[Scene]:
             ledger = Ledger(in_flight=IN_FLIGHT)
             app = Application(rabbitmq.url + HEARTBEAT, ledger)
             replicas = {name: _replicas(name, postgres, rabbitmq, proxies, directory) for name in SERVICES}
-            made = Scene(directory, postgres, rabbitmq, ledger, app, replicas, proxies, url, calls)
+            made = System(directory, postgres, rabbitmq, ledger, app, replicas, proxies, url, calls)
             await migrate(postgres.url)
             await made.declare()
             await asyncio.to_thread(rabbitmq.settle)
-            tasks = [asyncio.create_task(line.keep()) for line in (app.speaking, app.listening)]
+            tasks = [asyncio.create_task(connection.run()) for connection in (app.publishing, app.consuming)]
             try:
-                for replica in made.everybody:
+                for replica in made.all_replicas:
                     replica.start()
-                tasks.append(asyncio.create_task(watch(made.everybody, ledger)))
+                tasks.append(asyncio.create_task(watch(made.all_replicas, ledger)))
                 yield made
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-                for replica in made.everybody:
+                for replica in made.all_replicas:
                     await replica.kill()
 
 

@@ -1,6 +1,4 @@
-"""An application's connection to the broker, which comes back by itself whatever happens to the broker. Publishing
-counts when it is confirmed; reading, when it is acknowledged.
-"""
+"""A connection of the application to the broker that connects again after every loss."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,8 +16,8 @@ CONNECT_SECONDS = 5.0
 Prepare = Callable[[AbstractChannel], Awaitable[None]]
 
 
-class Line:
-    """Run `keep` as a task; `prepare` is called with each new channel."""
+class ReconnectingConnection:
+    """Connects while `run()` runs as a task. Each new channel is passed to `prepare`."""
 
     def __init__(self, url: str, name: str, prepare: Prepare) -> None:
         self._url = url
@@ -29,16 +27,16 @@ class Line:
         self._allowed.set()
         self._lost = asyncio.Event()
 
-    def hang_up(self) -> None:
-        """Stay away until `resume`."""
+    def disconnect(self) -> None:
+        """Close the connection, and open none until `reconnect()`."""
         self._allowed.clear()
         self._lost.set()
 
-    def resume(self) -> None:
+    def reconnect(self) -> None:
         self._allowed.set()
 
-    async def keep(self) -> None:
-        """Until it is cancelled."""
+    async def run(self) -> None:
+        """Keep a connection open until the task is cancelled."""
         while True:
             await self._allowed.wait()
             self._lost.clear()
