@@ -20,7 +20,7 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 	@sh stack/setup.sh prometheus
 
 extras:
-	@sh stack/setup.sh prometheus faketime node postgresql
+	@sh stack/setup.sh prometheus faketime node postgresql atheris
 
 demo: setup ## the whole journey of a few jobs, once, on a stack of its own
 	@$(RUN) -m stack.demo
@@ -42,7 +42,8 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 mutants: setup ## known mistakes, made one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)
 
-fuzz: setup ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
+fuzz: ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
+	@sh stack/setup.sh atheris
 	@for target in commands rules; do \
 		echo "== fuzzing $$target"; $(RUN) -m tests.fuzz.$$target -max_total_time=$(or $(SECONDS),60) || exit 1; \
 	done
@@ -85,7 +86,8 @@ sbom: setup ## write the software bill of materials of a release to sbom.cdx.jso
 lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=--upgrade for newer versions)
 	@test -x $(UV) || { $(PY) -m venv .stack/uv && .stack/uv/bin/python -m pip install --quiet uv; }
 	@$(COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
-	@$(COMPILE) $(ARGS) pyproject.toml --extra dev --output-file requirements-dev.lock
+	@$(COMPILE) $(ARGS) pyproject.toml --group dev --output-file requirements-dev.lock
+	@$(COMPILE) $(ARGS) --group fuzz --output-file requirements-fuzz.lock
 	@$(COMPILE) $(ARGS) client/pyproject.toml --output-file client/requirements.lock
 	@$(COMPILE) $(ARGS) client/pyproject.toml --extra postgres --output-file client/requirements-postgres.lock
 	@sed -n 's/^requires = \["\(.*\)"\]/\1/p' client/pyproject.toml | $(COMPILE) $(ARGS) - --output-file client/requirements-build.lock

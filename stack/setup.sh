@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
-# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime, node and
-# Debian's Postgres (with TLS, which the wheel's has not). Says what it does, does nothing twice, and starts nothing.
+# Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime, node,
+# Debian's Postgres (with TLS, which the wheel's has not), and atheris, the fuzzer, where it has a wheel. Says what it
+# does, does nothing twice, and starts nothing.
 #
-# usage: setup.sh [prometheus] [faketime] [node] [postgresql]
+# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [atheris]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
 LOCK=requirements-dev.lock
+FUZZ_LOCK=requirements-fuzz.lock
 STAMP=.venv/installed.lock
 RABBITMQ=/usr/lib/rabbitmq/bin/rabbitmq-server
 POLICY=/usr/sbin/policy-rc.d
@@ -111,6 +113,7 @@ for EXTRA in "$@"; do
     faketime) COMMANDS="faketime" DEBIAN="faketime" ;;
     node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
     postgresql) COMMANDS="pg_createcluster" DEBIAN="postgresql" ;;
+    atheris) continue ;; # a wheel; it is installed after the virtual environment
     *) fail "there is no extra called $EXTRA" ;;
     esac
     for COMMAND in $COMMANDS; do
@@ -148,3 +151,13 @@ if ! cmp -s "$LOCK" "$STAMP"; then
         fail "pip could not install the requirements; what it says is above"
     cp "$LOCK" "$STAMP"
 fi
+case " $* " in
+*" atheris "*)
+    if ! .venv/bin/python -c 'import atheris' 2>/dev/null; then
+        say "installing atheris, the fuzzer …"
+        .venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes --only-binary :all: \
+            --requirement "$FUZZ_LOCK" || \
+            say "pip could not install atheris, as it says above (some machines have no wheel): fuzzing is not possible here"
+    fi
+    ;;
+esac

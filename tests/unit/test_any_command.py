@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def test_a_right_request_is_read_as_it_was_written(job_id: str, payload: Any, re
 
 
 # Beyond the seeds, of which there are some 2,600 and some 600.
+@pytest.mark.skipif(find_spec("atheris") is None, reason="atheris, the fuzzer, is not installed")
 @pytest.mark.parametrize(("target", "runs"), [("commands", 4_000), ("rules", 1_500)])
 def test_a_short_run_of_the_fuzzer_finds_nothing(target: str, runs: int, tmp_path: Path) -> None:
     run = subprocess.run(
