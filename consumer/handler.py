@@ -17,13 +17,12 @@ from consumer.commands.pause_and_trigger import answer_steering, answer_triggers
 from consumer.commands.schedule import Schedule, upcoming
 from consumer.commands.steps import Part, steps_of
 from consumer.metrics import Metrics
-from consumer.reply_address import can_be_answered
 from consumer.store.jobs import apply_changes, database_now
 from consumer.store.pause_and_trigger import insert_triggers, steer_jobs
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.parking import park, parked_copy
-from shared.amqp.publisher import Publisher
+from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import format_instant, read_traceparent, trace_headers
 from shared.contract.messages import REPLY_TYPE, Outcome
 from shared.contract.names import Names

@@ -6,6 +6,8 @@ because its outstanding confirms can no longer be told apart.
 """
 
 import asyncio
+import binascii
+from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
@@ -19,6 +21,14 @@ from shared.amqp.wire import Confirms
 
 # Of the caller's timeout: a little less than all of it, so that what was confirmed in time still counts.
 ANSWER_TIME_SHARE = 0.95
+
+DIRECT_REPLY_PREFIX = "amq.rabbitmq.reply-to."
+
+# Erlang's external term format: the tag of a process id, and how many bytes of numbers follow the name of its node.
+_TERM = 131
+_PROCESS_ID_NUMBER_BYTES = {ord("X"): 12, ord("g"): 9}
+# The name of the node is an atom: its tag, and how many bytes its length takes.
+_ATOM_LENGTH_BYTES = {ord("w"): 1, ord("s"): 1, ord("v"): 2, ord("d"): 2}
 
 
 class Publisher:
@@ -96,3 +106,36 @@ async def _publish(channel: Confirms, messages: Sequence[OutgoingMessage], last_
         return [unsettled if verdict is PublishResult.UNKNOWN else verdict for verdict in batch.verdicts]
     finally:
         closing.cancel()  # an observer of our own: it would stay with the channel for good
+
+
+def can_be_answered(reply_to: str | None) -> bool:
+    """Whether a reply to this address may be published.
+
+    A reply goes to a queue by its name, and a name without a queue does no harm. RabbitMQ's direct reply addresses do:
+    they hold an Erlang process id, which the broker decodes when a reply is published. Over one that it did not make
+    itself, it ends the whole connection and loses the replies to other applications. So a direct address must have the
+    form that the broker gives it, to the byte.
+    """
+    if not reply_to:
+        return False
+    if not reply_to.startswith(DIRECT_REPLY_PREFIX):
+        return True
+    process, _, key = reply_to.removeprefix(DIRECT_REPLY_PREFIX).partition(".")
+    return _is_process_id(_decoded(process)) and _decoded(key) is not None
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return b64decode(text, validate=True) or None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _is_process_id(term: bytes | None) -> bool:
+    if term is None or len(term) < 3 or term[0] != _TERM:
+        return False
+    if term[1] not in _PROCESS_ID_NUMBER_BYTES or term[2] not in _ATOM_LENGTH_BYTES:
+        return False
+    length_bytes = _ATOM_LENGTH_BYTES[term[2]]
+    name = int.from_bytes(term[3 : 3 + length_bytes], "big")
+    return 0 < name <= 255 and len(term) == 3 + length_bytes + name + _PROCESS_ID_NUMBER_BYTES[term[1]]

@@ -1,10 +1,10 @@
-"""A direct reply address of the broker's own making is answered, a made-up one never."""
+"""A direct reply address that RabbitMQ made is answered, a made-up one never."""
 
 from base64 import b64encode
 
 import pytest
 
-from consumer.reply_address import can_be_answered
+from shared.amqp.publisher import can_be_answered
 
 NODE = b"w\x0erabbit@machine"
 PID = b"\x83X" + NODE[:1] + bytes([len(NODE) - 2]) + NODE[2:] + bytes(12)
@@ -15,7 +15,7 @@ def direct(process: bytes, key: bytes = b"key") -> str:
 
 
 @pytest.mark.parametrize("address", ["a-queue", "amq.rabbitmq.reply-to", "amq.gen-x", " ", "q" * 255, direct(PID)])
-def test_it_can_be_answered(address: str) -> None:
+def test_an_address_can_be_answered(address: str) -> None:
     assert can_be_answered(address)
 
 
@@ -30,5 +30,5 @@ def test_it_can_be_answered(address: str) -> None:
         direct(PID) + ".more", direct(PID)[:-1], direct(b"\x83m\0\0\0\x01x"), direct(b"\x83Xw\xff" + bytes(12)),
     ],
 )  # fmt: skip
-def test_it_cannot_be_answered(address: str | None) -> None:
+def test_an_address_cannot_be_answered(address: str | None) -> None:
     assert not can_be_answered(address)
