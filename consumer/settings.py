@@ -13,11 +13,15 @@ def _names(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a t
 
 
 class ConsumerSettings(Settings):
-    metrics_port: int = Field(default=9101, ge=0, le=65535)
+    metrics_port: int = Field(default=9101, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
     batch_size: int = Field(default=500, ge=1, le=5000, description="commands per transaction, at most")
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
-    max_payload_bytes: int = Field(default=256 * 1024, ge=1, le=16 * 1024 * 1024)
-    publish_timeout_seconds: float = Field(default=10.0, gt=0, le=60)
+    max_payload_bytes: int = Field(
+        default=256 * 1024, ge=1, le=16 * 1024 * 1024, description="requests with a larger payload are refused"
+    )
+    publish_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=60, description="how long to wait for the broker to confirm replies and parked commands"
+    )
     require_user_id: bool = Field(default=False, description="refuse commands without the AMQP property user_id")
     operator_users: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = Field(
         default=(), description="AMQP users who may command every job, such as alice,bob"

@@ -32,7 +32,7 @@ _File = Annotated[Path | None, BeforeValidator(_or_none)]
 
 
 class DeliverySettings(Settings):
-    metrics_port: int = Field(default=9103, ge=0, le=65535)
+    metrics_port: int = Field(default=9103, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
 
     batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
@@ -44,15 +44,19 @@ class DeliverySettings(Settings):
     max_in_flight_per_host: int = Field(default=16, ge=1, le=10_000, description="calls at a time to one host:port")
     connect_timeout_seconds: float = Field(default=5.0, gt=0, le=120, description="name lookup, and connection, each")
     # Beyond the call's own timeout: room to record the result while the database has a bad moment.
-    lease_margin_seconds: float = Field(default=30.0, gt=0, le=3600)
+    lease_margin_seconds: float = Field(
+        default=30.0, gt=0, le=3600, description="how long beyond its timeout a call still belongs to its process"
+    )
 
     retry_base_seconds: float = Field(default=10.0, gt=0, description="the first retry waits up to this long")
     retry_cap_seconds: float = Field(default=3600.0, gt=0, description="no retry of its own accord waits longer")
     retry_after_cap_seconds: float = Field(default=6 * 3600.0, gt=0, description="no Retry-After is obeyed for longer")
 
     breaker_failures: int = Field(default=10, ge=1, description="failures in a row that open a host's breaker")
-    breaker_first_pause_seconds: float = Field(default=5.0, gt=0)
-    breaker_longest_pause_seconds: float = Field(default=300.0, gt=0)
+    breaker_first_pause_seconds: float = Field(
+        default=5.0, gt=0, description="how long a host whose breaker opens is not called; doubled while it fails"
+    )
+    breaker_longest_pause_seconds: float = Field(default=300.0, gt=0, description="the longest such pause")
 
     webhook_allow_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
         default=(), description="networks that may be called although they are not public, such as 10.1.0.0/16,fd00::/8"
@@ -69,5 +73,7 @@ class DeliverySettings(Settings):
     webhook_client_cert: _File = Field(default=None, description="PEM, for receivers that ask for a certificate")
     webhook_client_key: _File = Field(default=None, description="PEM; empty: the key is in the certificate's file")
 
-    publish_timeout_seconds: float = Field(default=10.0, gt=0, le=25)
+    publish_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=25, description="how long to wait for the broker to confirm a batch of events"
+    )
     retention_days: float = Field(default=30.0, gt=0, description="how long ended deliveries are kept")

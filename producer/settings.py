@@ -6,8 +6,10 @@ from shared.runtime.settings import Settings
 
 
 class ProducerSettings(Settings):
-    metrics_port: int = Field(default=9102, ge=0, le=65535)
+    metrics_port: int = Field(default=9102, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
     batch_size: int = Field(default=1000, ge=1, le=5000, description="jobs per claim, at most")
     claims_in_flight: int = Field(default=3, ge=1, le=16, description="claims at a time, in each of the two main lanes")
-    publish_timeout_seconds: float = Field(default=10.0, gt=0, le=25)
-    retention_days: float = Field(default=30.0, gt=0, description="how long done and cancelled jobs are kept")
+    publish_timeout_seconds: float = Field(
+        default=10.0, gt=0, le=25, description="how long to wait for confirms; row locks are held no longer"
+    )
+    retention_days: float = Field(default=30.0, gt=0, description="how long ended jobs and fired triggers are kept")

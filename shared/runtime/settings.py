@@ -55,15 +55,23 @@ AmqpUrl = Annotated[str, AfterValidator(_an_amqp_url)]
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", frozen=True)
 
-    database_url: PostgresUrl = Field(repr=False)
-    amqp_url: AmqpUrl = Field(repr=False)
-    amqp_prefix: str = Field(default="", max_length=60)
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int = Field(default=9100, ge=0, le=65535)
-    log_level: Annotated[str, BeforeValidator(str.lower)] = Field(
-        default="info", pattern="^(debug|info|warning|error)$"
+    database_url: PostgresUrl = Field(
+        repr=False, description="where Postgres is, such as postgresql://user:password@host:5432/database"
     )
-    shutdown_grace_seconds: float = Field(default=20.0, gt=0)
+    amqp_url: AmqpUrl = Field(
+        repr=False, description="where RabbitMQ is, such as amqp://user:password@host:5672/vhost, or amqps://"
+    )
+    amqp_prefix: str = Field(
+        default="", max_length=60, description="before exchange and queue names, for environments that share a broker"
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="where /metrics, /healthz and /readyz listen")
+    metrics_port: int = Field(default=9100, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
+    log_level: Annotated[str, BeforeValidator(str.lower)] = Field(
+        default="info", pattern="^(debug|info|warning|error)$", description="the least level that is logged"
+    )
+    shutdown_grace_seconds: float = Field(
+        default=20.0, gt=0, description="how long a stop may take; a second signal ends the process at once"
+    )
 
 
 AnySettings = TypeVar("AnySettings", bound=BaseSettings)

@@ -325,8 +325,8 @@ _SHARED = (
         name="password-in-settings",
         harm="Whatever shows the settings, a log line or a traceback, shows the password of the database.",
         file="shared/runtime/settings.py",
-        before="    database_url: PostgresUrl = Field(repr=False)\n",
-        after="    database_url: PostgresUrl\n",
+        before='repr=False, description="where Postgres is,',
+        after='description="where Postgres is,',
         tests=("tests/unit/test_settings.py::test_settings_show_no_password_and_no_secret",),
     ),
     Mutant(

@@ -1,0 +1,53 @@
+"""What each log event says, in the order in which the page shows them. A test fails when an event has no sentence, or a
+sentence no event.
+"""
+
+# Events whose name is put together while the service runs: what they begin with, and all of them.
+FAMILIES = {"breaker_": ("breaker_opened", "breaker_closed")}
+
+SENTENCES = {
+    "broker_connected": "The service is connected to the broker.",
+    "broker_not_ready": "The broker cannot be used: `problem` says why. The service tries again.",
+    "database_not_ready": "The database cannot be used, or its schema is old: `problem` says why. It is tried again.",
+    "consuming": "The service reads from a queue.",
+    "inbox_lost": "The queue or its connection was lost. What was not acknowledged comes again.",
+    "batch_waits": "A batch waits for a store to come back. Nothing is lost.",
+    "batch_split": "One row made a batch fail. Its members are tried one by one.",
+    "lane_waits": "A lane of the producer waits for a store to come back. Nothing is lost.",
+    "dispatch_waits": "Delivery claims nothing until the database is back. Nothing is lost.",
+    "recording_waits": "Outcomes of calls wait in memory for the database to come back.",
+    "announcing_waits": "Outcome events wait in their table for a store to come back.",
+    "retention_waits": "Old rows are deleted later, when the database is back.",
+    "sampling_waits": "The sampled metrics are looked up later, when the database is back.",
+    "command_rejected": "A command was refused: `errors` says why, `parked` whether it is in `scheduler.parked`.",
+    "command_unreadable": "A bug worth a report: reading a command failed in an unforeseen way. It is parked.",
+    "replies_not_confirmed": "The broker did not take some replies. Their commands are stored.",
+    "recovery": "At the start: how much is overdue or open, the oldest and the newest of it.",
+    "fired_late": "An occurrence was published more than a minute after its moment.",
+    "misfire_dropped": "Late occurrences were dropped by the job's own policy.",
+    "not_published": "Events were not confirmed: how many, and the publish results. They are tried again.",
+    "rule_cut_short": "A rule has ended only because its next occurrence, if there is one, is further away than a "
+    "search goes. The job is done.",
+    "rule_unreadable": "A stored rule can no longer be read, because a time zone is gone, say. The job is tried later.",
+    "event_parked": "Delivery could not understand an event. It is in `scheduler.parked`.",
+    "event_unreadable": "A bug worth a report: reading an event failed in an unforeseen way. It is parked.",
+    "duplicate_dropped": "An event came again, and its delivery is known.",
+    "delivered": "A webhook answered with a 2xx.",
+    "delivered_late": "A webhook was delivered more than a minute after its moment.",
+    "delivery_retry": "A call is to be repeated: why, and when.",
+    "delivery_failed": "A delivery was given up, and why.",
+    "breaker_opened": "A host keeps failing and is not called for a while.",
+    "breaker_closed": "The host answers and is called again.",
+    "lease_lost": "A result was dropped, because another process had taken over the delivery.",
+    "given_back": "A lease was ended early without a call: at a stop, or because the host became slow or fails.",
+    "outcome_not_announced": "The broker did not take an outcome event. It is tried again.",
+    "call_failed_unexpectedly": "A bug worth a report: a call failed in an unforeseen way. It is repeated.",
+    "record_refused": "A bug worth a report: Postgres refused the outcome of a call. The delivery is tried again.",
+    "observing_failed": "A bug worth a report: an outcome is recorded, and was not counted or logged.",
+    "secrets_file_unreadable": "The file of signing secrets cannot be read. Those read before are used.",
+    "stopping": "A signal came. The service takes no more work and finishes what it has.",
+    "stopped": "The service has ended in good order.",
+    "abandoned": "The service ended with work under way: the grace time was over, or a second signal came.",
+    "cannot_start": "Only an operator can mend it: `problem` says what.",
+    "died": "A bug worth a report: which loop died, and of what. The process ends.",
+}
