@@ -5,9 +5,11 @@ PY := .venv/bin/python
 RUN := setpriv --pdeathsig TERM $(PY)
 UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
+# A warning ends the build.
+SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs --quiet build --strict
 CODE := $(wildcard cli consumer producer delivery shared stack client examples bench tools tests)
 
-.PHONY: help setup prometheus extras demo birthdays up check test mutants bench fuzz chaos lint types dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -66,10 +68,19 @@ lint: setup
 	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	@echo "== Dockerfile"
 	@.venv/bin/hadolint Dockerfile && echo ok
+	@echo "== documents"
+	@$(SITE)
 
 types: setup
 	@echo "== types"
 	@.venv/bin/mypy $(CODE)
+
+docs: setup ## build the documents' site into .stack/site (reads without a network)
+	@$(SITE)
+	@echo "the site: file://$(CURDIR)/.stack/site/index.html"
+
+reference: setup ## write docs/reference anew after a change in settings, metrics, log events, messages or commands
+	@$(PY) -m tools.reference
 
 dashboards: setup ## write Grafana's dashboards anew after a change in tools/dashboards/pages
 	@$(PY) -m tools.dashboards
