@@ -105,10 +105,10 @@ def replay(
     """
 
     async def work() -> None:
-        wanted = failed_deliveries.Wanted(
+        wanted = failed_deliveries.ReplayFilter(
             ids or None, job or None, moment("--from", since), moment("--to", until), reason
         )
-        if wanted == failed_deliveries.Wanted():
+        if wanted == failed_deliveries.ReplayFilter():
             raise BadUsage("say which: ids, --job, --reason, --from or --to")
         async with Ground.find().database(writes=True) as connection:
             failed = await failed_deliveries.select_failed(connection, wanted, limit)

@@ -1,3 +1,5 @@
+"""Run the delivery service: `python -m delivery`."""
+
 import sys
 
 from delivery.main import main

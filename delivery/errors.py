@@ -11,7 +11,7 @@
 
 What is expected is a value and no exception: `Unreadable` for an event, `Unanswered` for a call, `Outcome` for an
 attempt. Settings, secrets and URLs that cannot be read raise ValueError, with a text for the operator or application.
-Errors of Postgres and of the broker: see `shared.postgres.errors` and `shared.amqp`.
+Exceptions of the shared packages: see `shared.errors`. Errors of Postgres: see `shared.postgres.errors`.
 """
 
 

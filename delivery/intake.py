@@ -1,6 +1,6 @@
-"""One batch of ScheduleDue, from messages to acknowledgement: read, store in one transaction, wake the dispatcher, park
-the messages that could not be understood, and acknowledge all with one `multiple` ack. Nothing is acknowledged before
-its commit, and the intake waits for no call: a slow receiver never holds up the queue.
+"""Handles one batch of ScheduleDue: reads the messages, stores new deliveries in one transaction, wakes the dispatcher,
+parks the messages that cannot be read, and acknowledges all with one `multiple` ack. No message is acknowledged before
+its delivery is committed. The intake waits for no call, so a slow receiver never delays the queue.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -22,6 +22,8 @@ from shared.runtime.logs import get_log
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
+    """The event's delivery is committed. `is_new` is false if it was stored before."""
+
     idempotency_key: str
     is_new: bool
 
@@ -32,13 +34,15 @@ Result = Stored | Unreadable
 def _read(message: IncomingMessage) -> NewDelivery | Unreadable:
     try:
         return read_due(message)
-    except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+    except Exception as error:  # noqa: BLE001 - the boundary of one message: its batch must not fail
         get_log().error("event_unreadable", error=type(error).__name__)
         return Unreadable((f"body: cannot be read: {type(error).__name__}",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueHandler:
+    """Stores the due events of one batch, and then parks and acknowledges its messages."""
+
     pool: Pool
     publisher: Publisher
     parking: str  # the exchange
@@ -47,7 +51,10 @@ class DueHandler:
     publish_timeout: float
 
     async def store(self, messages: list[IncomingMessage]) -> list[Result]:
-        """After it returns, every event that could be understood is committed. It can be repeated."""
+        """Store the deliveries of a batch. The call can be repeated.
+
+        After the commit: each event that could be read has its delivery.
+        """
         reached(Point.DELIVERY_RECEIVED)
         return await store_together_or_one_by_one(
             [_read(message) for message in messages],
@@ -57,7 +64,7 @@ class DueHandler:
         )
 
     async def finish(self, messages: list[IncomingMessage], results: list[Result], inbox: Inbox) -> None:
-        """After it returns, what could not be understood is parked, and all are acknowledged."""
+        """Park the messages that could not be read, and then acknowledge the whole batch."""
         reached(Point.DELIVERY_STORED)
         copies = [
             parked_copy(message, exchange=self.parking, errors=result.errors, parked_by="delivery")
@@ -70,7 +77,7 @@ class DueHandler:
         self._observe(messages, results)
 
     async def _store_together(self, events: Sequence[NewDelivery | Unreadable]) -> list[Result]:
-        # The first of each key; the insert sees to those that came in other batches.
+        # The first event of each key in this batch. The insert leaves out keys that other batches have stored.
         unique: dict[str, NewDelivery] = {}
         for event in events:
             if isinstance(event, NewDelivery):
@@ -87,7 +94,7 @@ class DueHandler:
         ]
 
     async def _insert(self, new: Sequence[NewDelivery]) -> Set[str]:
-        """Store the rows and wake the dispatcher. Returns the keys that were not stored before."""
+        """Store deliveries and wake the dispatcher. Return the keys that were not stored before."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             inserted = await insert_new(connection, new)
         self.on_stored({delivery.host for delivery in new})

@@ -42,19 +42,20 @@ from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 
-# Intake, claim, record, announce, retention, the sampler and the readiness check.
+# One connection each for intake, claim, recorder, announcer, retention, sampler and readiness check.
 POOL_SIZE = 7
-COUNT_OPEN_UP_TO = 10_000
+MAX_OPEN_COUNTED = 10_000
 
 
 async def deliver(
     settings: DeliverySettings, stop: Stop, secrets: Secrets | None = None, tls: ssl.SSLContext | None = None
 ) -> None:
+    """Run the delivery service until the stop."""
     secrets, tls = secrets or load_secrets(settings), tls or load_tls(settings)
     registry = CollectorRegistry()
     metrics, names, watchdog = Metrics(registry), Names(settings.amqp_prefix), Watchdog(registry)
     rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
-    # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
+    # Two connections: a memory alarm of the broker blocks the one that publishes, and acknowledgements still pass.
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-delivery-events", names=names)
     async with (
@@ -68,7 +69,7 @@ async def deliver(
         Publisher(outbound) as announcing,
         Caller.opened(rules, settings.connect_timeout_seconds, tls=tls, proxy=_proxy(settings)) as caller,
     ):
-        await first_of(_look_around(pool), stop.wait())
+        await first_of(_log_recovery(pool), stop.wait())
         if stop.requested:
             return
         announcer = Announcer(pool, outbound, announcing, metrics, settings.publish_timeout_seconds)
@@ -117,11 +118,13 @@ async def deliver(
 
 
 def load_secrets(settings: DeliverySettings) -> Secrets:
+    """Read the signing secrets. ValueError names the setting that cannot be read."""
     variable = settings.webhook_secrets.get_secret_value() if settings.webhook_secrets else None
     return Secrets.load(variable, settings.webhook_secrets_file)
 
 
 def load_tls(settings: DeliverySettings) -> ssl.SSLContext:
+    """Read the client certificate. ValueError names the setting that cannot be read."""
     return tls_context(settings.webhook_client_cert, settings.webhook_client_key)
 
 
@@ -144,14 +147,14 @@ def _retry_policy(settings: DeliverySettings) -> RetryPolicy:
     )
 
 
-async def _look_around(pool: Pool) -> None:
-    """Recovery needs no mode of its own: what is open is claimed. This line says how much there is."""
+async def _log_recovery(pool: Pool) -> None:
+    """Log how many deliveries are open. Recovery needs no mode of its own: open deliveries are claimed as always."""
     await wait_for_schema(pool)
-    deliveries, oldest = await ask_until_answered(pool, lambda connection: count_open(connection, COUNT_OPEN_UP_TO))
+    deliveries, oldest = await ask_until_answered(pool, lambda connection: count_open(connection, MAX_OPEN_COUNTED))
     get_log().info(
         "recovery",
         open_deliveries=deliveries,
-        at_least=deliveries == COUNT_OPEN_UP_TO,
+        at_least=deliveries == MAX_OPEN_COUNTED,
         oldest_due_at=format_instant(oldest) if oldest else None,
     )
 
@@ -167,9 +170,10 @@ async def _sample_once(pool: Pool, metrics: Metrics) -> None:
 
 
 def main() -> int:
+    """Run the process. Return its exit status."""
     settings = load_settings(DeliverySettings)
     configure_logs("delivery", settings.log_level)
-    # Its warnings quote what receivers send, such as the names of cookies.
+    # The warnings of aiohttp quote what receivers send, such as the names of cookies.
     logging.getLogger("aiohttp").setLevel(logging.ERROR)
     try:
         secrets, tls = load_secrets(settings), load_tls(settings)

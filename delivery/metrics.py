@@ -1,4 +1,4 @@
-"""What the delivery service counts. Labels come from closed lists: never a host, a URL or a key."""
+"""The metrics of the delivery service. Labels come from closed lists: never a host, a URL or a key."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -9,6 +9,8 @@ from shared.runtime.lateness import Stage, lateness_by_stage
 
 
 class Metrics:
+    """The counters, gauges and histograms of one process."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         self.stored = Counter("deliveries_stored", "ScheduleDue stored as a delivery", registry=registry)
         self.duplicates = Counter("deliveries_duplicate", "ScheduleDue that was stored before", registry=registry)
@@ -32,7 +34,7 @@ class Metrics:
             registry=registry,
         )
         self.in_flight = Gauge("deliveries_in_flight", "Calls in flight now", registry=registry)
-        self.open_breakers = Gauge("delivery_breakers_open", "Hosts that are left alone", registry=registry)
+        self.open_breakers = Gauge("delivery_breakers_open", "Hosts whose circuit breaker is open", registry=registry)
         self.breaker_changes = Counter(
             "delivery_breaker_changes", "Breakers opened and closed", ["change"], registry=registry
         )
@@ -49,7 +51,8 @@ class Metrics:
         )
         self.deleted = Counter("deliveries_deleted", "Ended deliveries deleted by retention", registry=registry)
 
-        # Sampled: see `_sample_once` in delivery.main. Every replica says the same, so take the maximum, not the sum.
+        # Sampled: see `_sample_once` in delivery.main. Every replica exports the same values: take the maximum, not the
+        # sum.
         self.open = Gauge("deliveries_open", "Deliveries that have not ended, counted up to 10,000", registry=registry)
         self.overdue = Gauge(
             "deliveries_overdue", "Deliveries that wait for their turn, counted up to 10,000", registry=registry
@@ -63,7 +66,7 @@ class Metrics:
         self._show_zeros()
 
     def _show_zeros(self) -> None:
-        """A series that only appears with its first event has no rate at the moment that matters most."""
+        """Export all series from the start: a series that appears with its first event shows no rate for this event."""
         for result in ("2xx", "3xx", "4xx", "5xx", *CallError):
             self.attempts.labels(result)
         for change in BreakerChange:

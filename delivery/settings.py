@@ -1,4 +1,4 @@
-"""The delivery service's own settings. Each has a default that suits a small installation."""
+"""The settings of the delivery service. Each has a default that suits a small installation."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from delivery.http.connection_settings import parse_proxy
 from shared.runtime.settings import Settings
 
 
-def _networks(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives
+def _networks(value: Any) -> Any:  # noqa: ANN401 - a text from the environment, or a value from a test
     return parse_networks(value) if isinstance(value, str) else value
 
 
@@ -37,20 +37,22 @@ class DeliverySettings(Settings):
     batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
 
-    # A call holds its payload (the consumer's default allows 256 KiB), twice, and a socket; four times as many rows may
-    # wait for their call, and twice as many for their outcome to be written: 512 MiB at the very worst.
+    # A call holds its payload twice (the consumer's default allows 256 KiB) and a socket. Four times as many rows may
+    # wait for their call, and twice as many may be unwritten: 512 MiB in the worst case.
     max_in_flight: int = Field(default=256, ge=1, le=10_000, description="calls at a time")
-    # A hanging host holds so many slots until its breaker opens; 16 hosts would have to hang at once to fill them all.
+    # A host that hangs keeps so many calls busy until its breaker opens; 16 such hosts at once would keep all busy.
     max_in_flight_per_host: int = Field(default=16, ge=1, le=10_000, description="calls at a time to one host:port")
     connect_timeout_seconds: float = Field(default=5.0, gt=0, le=120, description="name lookup, and connection, each")
-    # Beyond the call's own timeout: room to record the result while the database has a bad moment.
+    # Added to the call's own timeout: time to record the result while Postgres is slow or restarts.
     lease_margin_seconds: float = Field(
         default=30.0, gt=0, le=3600, description="how long beyond its timeout a call still belongs to its process"
     )
 
     retry_base_seconds: float = Field(default=10.0, gt=0, description="the first retry waits up to this long")
-    retry_cap_seconds: float = Field(default=3600.0, gt=0, description="no retry of its own accord waits longer")
-    retry_after_cap_seconds: float = Field(default=6 * 3600.0, gt=0, description="no Retry-After is obeyed for longer")
+    retry_cap_seconds: float = Field(default=3600.0, gt=0, description="the longest pause that Duebell chooses")
+    retry_after_cap_seconds: float = Field(
+        default=6 * 3600.0, gt=0, description="the longest pause that a Retry-After gets"
+    )
 
     breaker_failures: int = Field(default=10, ge=1, description="failures in a row that open a host's breaker")
     breaker_first_pause_seconds: float = Field(

@@ -1,11 +1,12 @@
-"""What an attempt means: delivered, to be tried again, or over. Pure: time and chance are given.
+"""`decide` says what the result of a call means for its delivery. Pure: time and chance are arguments.
 
-2xx                                               Delivered
-408, 425, 429, 5xx, no answer at all              Retry, until the retries are used up
-a secret that is not known here                   Retry, with long pauses: an operator may add it
-no name lookup to spare                           Postpone: it was not tried
-3xx, other 4xx, addresses and ports we may not    GiveUp
-call, URLs that cannot be called
+| result of the call                                     | outcome                                                   |
+| ------------------------------------------------------ | --------------------------------------------------------- |
+| 2xx                                                    | Delivered                                                 |
+| 408, 425, 429, 5xx, no answer                          | Retry; GiveUp if all retries are used up                  |
+| the name of the secret is unknown                      | Retry with long pauses, because an operator may add it    |
+| too many name lookups hang                             | Postpone, because there was no call                       |
+| 3xx, other 4xx, a forbidden address or port, a bad URL | GiveUp                                                    |
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from typing import assert_never
 import msgspec
 
 RETRIED_STATUSES = frozenset({408, 425, 429})
-SECRET_PAUSE = timedelta(minutes=5)
-LOOKUP_PAUSE = timedelta(seconds=5)
+# The shortest pause before the next attempt.
+MISSING_SECRET_PAUSE = timedelta(minutes=5)
+TOO_MANY_LOOKUPS_PAUSE = timedelta(seconds=5)
 
 
 class CallError(StrEnum):
-    """Why there was no answer."""
+    """Why a call has no answer. It is the reason in tables, events, logs and metrics."""
 
     TIMEOUT = "timeout"
     CONNECT = "connect"
@@ -32,24 +34,29 @@ class CallError(StrEnum):
     PROTOCOL = "protocol"  # an answer that is not HTTP
     UNEXPECTED = "unexpected"
     SECRET_MISSING = "secret_missing"  # noqa: S105 - the name of an error
-    TOO_MANY_LOOKUPS = "too_many_lookups"  # those of other names hang
+    TOO_MANY_LOOKUPS = "too_many_lookups"  # the lookups of other names hang
     FORBIDDEN_ADDRESS = "forbidden_address"
     FORBIDDEN_PORT = "forbidden_port"
     INVALID_URL = "invalid_url"
 
 
+# Another call would have the same error.
 FINAL_ERRORS = frozenset({CallError.FORBIDDEN_ADDRESS, CallError.FORBIDDEN_PORT, CallError.INVALID_URL})
-# These never reached the receiver, and say nothing about it.
+# Calls with these errors never reached the receiver, so they say nothing about its host.
 NOT_ABOUT_THE_HOST = FINAL_ERRORS | {CallError.SECRET_MISSING, CallError.TOO_MANY_LOOKUPS, CallError.UNEXPECTED}
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
+    """The receiver has answered: its status, its Retry-After header and the start of its body."""
+
     status: int
     retry_after: str | None = None
     body: bytes = b""
 
 
 class Unanswered(msgspec.Struct, frozen=True, gc=False):
+    """The receiver has not answered, or was not called."""
+
     error: CallError
 
 
@@ -57,22 +64,26 @@ CallResult = Answered | Unanswered
 
 
 class Delivered(msgspec.Struct, frozen=True, gc=False):
-    pass
+    """The delivery has succeeded and ends."""
 
 
 class Retry(msgspec.Struct, frozen=True, gc=False):
+    """The attempt has failed, and the delivery is called again after a pause."""
+
     after: timedelta
     reason: str
 
 
 class Postpone(msgspec.Struct, frozen=True, gc=False):
-    """It waits for its turn, as behind an open breaker: nobody was called, and no attempt is spent."""
+    """There was no call. The delivery is given back and due again after a pause; no attempt is spent."""
 
     after: timedelta
     reason: str
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
+    """The delivery has failed and ends."""
+
     reason: str
 
 
@@ -81,13 +92,15 @@ Outcome = Delivered | Retry | Postpone | GiveUp
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
+    """The pauses between attempts, from the settings RETRY_…"""
+
     base: timedelta = timedelta(seconds=10)
     cap: timedelta = timedelta(hours=1)
     retry_after_cap: timedelta = timedelta(hours=6)
 
 
 class RetryState(msgspec.Struct, frozen=True, gc=False):
-    """Where a delivery stands: how many retries it has behind it, and how many it may have."""
+    """What `decide` needs to know about a delivery: how many retries it has had, and how many it may have."""
 
     retry_count: int
     max_retries: int
@@ -96,6 +109,7 @@ class RetryState(msgspec.Struct, frozen=True, gc=False):
 
 
 def decide(result: CallResult, state: RetryState, policy: RetryPolicy) -> Outcome:
+    """Decide what the result of a call means for its delivery."""
     match result:
         case Answered():
             return _after_answer(result, state, policy)
@@ -110,8 +124,8 @@ def _after_answer(answer: Answered, state: RetryState, policy: RetryPolicy) -> O
     if 200 <= status < 300:
         return Delivered()
     if status in RETRIED_STATUSES or status >= 500:
-        asked_for = requested_pause(answer.retry_after, state.now)
-        return _again(f"http_{status}", min(asked_for, policy.retry_after_cap), state, policy)
+        requested = requested_pause(answer.retry_after, state.now)
+        return _retry_or_give_up(f"http_{status}", min(requested, policy.retry_after_cap), state, policy)
     return GiveUp("http_410_gone" if status == 410 else f"http_{status}")
 
 
@@ -119,26 +133,30 @@ def _after_error(error: CallError, state: RetryState, policy: RetryPolicy) -> Ou
     if error in FINAL_ERRORS:
         return GiveUp(error)
     if error is CallError.TOO_MANY_LOOKUPS:
-        return Postpone(LOOKUP_PAUSE * (1 + state.chance), error)  # those that came together do not come back together
-    return _again(error, SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), state, policy)
+        # With jitter: deliveries that were postponed together must not all be due at one moment.
+        return Postpone(TOO_MANY_LOOKUPS_PAUSE * (1 + state.chance), error)
+    return _retry_or_give_up(
+        error, MISSING_SECRET_PAUSE if error is CallError.SECRET_MISSING else timedelta(0), state, policy
+    )
 
 
-def _again(reason: str, at_least: timedelta, state: RetryState, policy: RetryPolicy) -> Outcome:
+def _retry_or_give_up(reason: str, at_least: timedelta, state: RetryState, policy: RetryPolicy) -> Outcome:
     if state.retry_count >= state.max_retries:
         return GiveUp(reason)
     return Retry(max(at_least, full_jitter(state.retry_count, state.chance, policy)), reason)
 
 
 def full_jitter(retry_count: int, chance: float, policy: RetryPolicy) -> timedelta:
-    """Anywhere between nothing and base, twice base, four times base … up to the cap: deliveries that failed together
-    do not come back together.
+    """Return a random pause between zero and base · 2ⁿ, at most the cap, where n is the number of retries so far.
+
+    So deliveries that failed together are not all called again at one moment.
     """
     doubled: int = 2 ** min(retry_count, 30)
     return min(policy.cap, policy.base * doubled) * chance
 
 
 def requested_pause(retry_after: str | None, now: datetime) -> timedelta:
-    """Retry-After in seconds or as a date; what cannot be read asks for nothing."""
+    """Read a Retry-After header, in seconds or as a date. A value that cannot be read requests no pause."""
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit():
         return timedelta(seconds=min(int(text[:12]), 10**9))
@@ -152,7 +170,10 @@ def requested_pause(retry_after: str | None, now: datetime) -> timedelta:
 
 
 def shows_healthy_host(result: CallResult) -> bool | None:
-    """What the attempt says about its host; None if it says nothing. A 404 comes from a host that is alive."""
+    """Whether the result shows that the host works; None if it says nothing about the host.
+
+    A 404, for example, comes from a host that works.
+    """
     match result:
         case Answered(status=status):
             if status in {408, 425}:
@@ -165,7 +186,7 @@ def shows_healthy_host(result: CallResult) -> bool | None:
 
 
 def result_label(result: CallResult) -> str:
-    """For a metric: one of a few."""
+    """Return the label of the metric `delivery_attempts`, from a closed list."""
     match result:
         case Answered(status=status):
             return f"{status // 100}xx"

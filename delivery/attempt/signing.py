@@ -1,7 +1,7 @@
 """Signing secrets by name, and the Standard Webhooks signature.
 
-Secrets come from a file or a variable of this service alone: JSON, each name with one secret or, while it is being
-rotated, several. Their values are in no message, no table and no log line.
+Secrets come from a file and a variable of the delivery service alone. Both are JSON objects that give each name one
+secret or, while the secret is being rotated, several. The values are in no message, no table and no log line.
 """
 
 import base64
@@ -18,15 +18,18 @@ from standardwebhooks import Webhook
 from shared.runtime.logs import get_log
 
 PREFIX = "whsec_"
-# What the Standard Webhooks specification asks for.
-SHORTEST, LONGEST = 24, 64
-LOOK_AGAIN_SECONDS = 1.0
+# The limits of the Standard Webhooks specification.
+MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
+FILE_CHECK_SECONDS = 1.0
 
 Signers = Mapping[str, Sequence[Webhook]]
 
 
 def parse_secrets(text: str) -> dict[str, tuple[Webhook, ...]]:
-    """{"name": "whsec_…"} or {"name": ["whsec_new…", "whsec_old…"]}. ValueError says what is wrong, without values."""
+    """Read JSON such as {"name": "whsec_…"} or {"name": ["whsec_new…", "whsec_old…"]}.
+
+    ValueError says what is wrong, without the values of secrets.
+    """
     try:
         content = json.loads(text)
     except ValueError:
@@ -45,19 +48,21 @@ def _signers(name: str, value: object) -> tuple[Webhook, ...]:
 
 
 def _key(name: str, secret: str) -> bytes:
-    # Strictly: a lenient decoder would make some key of any text, and the receiver another.
+    # A lenient decoder would make a key of any text, and the receiver's decoder might make another one.
     text = secret.removeprefix(PREFIX)
     try:
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"{name}: a secret is {PREFIX} and base64") from None
-    if not SHORTEST <= len(key) <= LONGEST:
-        raise ValueError(f"{name}: a secret has {SHORTEST} to {LONGEST} bytes, this one {len(key)}")
+    if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
+        raise ValueError(f"{name}: a secret has {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes, this one {len(key)}")
     return key
 
 
 def signature_headers(signers: Sequence[Webhook], key: str, body: bytes, now: datetime) -> dict[str, str]:
-    """One signature for each secret, so that a receiver with the old or the new one can verify."""
+    """Sign a body. There is one signature for each secret, so that receivers with the old and with the new secret can
+    verify the call.
+    """
     text = body.decode()
     return {
         "webhook-id": key,
@@ -68,17 +73,20 @@ def signature_headers(signers: Sequence[Webhook], key: str, body: bytes, now: da
 
 @dataclass(slots=True)
 class Secrets:
-    """What the variable says, and what the file says now: a secret that an operator adds is known within a second."""
+    """The signers of each secret's name: from the variable, and from the file as it is now.
+
+    The file is checked for changes once a second, so an operator can add a secret without a restart.
+    """
 
     variable: Signers = field(default_factory=dict)
     file: Path | None = None
     _from_file: Signers = field(default_factory=dict)
-    _seen: tuple[int, int, int] | None = None
-    _look_again_at: float = 0.0
+    _file_version: tuple[int, int, int] | None = None
+    _check_file_at: float = 0.0  # by time.monotonic()
 
     @classmethod
     def load(cls, variable: str | None, file: Path | None) -> "Secrets":
-        """ValueError, in one line that names the setting, for what cannot be read at start."""
+        """Read the secrets at the start of the service. ValueError names the setting that cannot be read."""
         secrets = cls(file=file)
         try:
             secrets.variable = parse_secrets(variable) if variable else {}
@@ -91,8 +99,8 @@ class Secrets:
         return secrets
 
     def signers(self, name: str) -> Sequence[Webhook] | None:
-        """None for a name that nobody has given a secret."""
-        if time.monotonic() >= self._look_again_at:
+        """Return the signers of a secret's name, or None if neither the file nor the variable has the name."""
+        if time.monotonic() >= self._check_file_at:
             try:
                 self._read_file()
             except (ValueError, OSError) as error:
@@ -100,14 +108,14 @@ class Secrets:
         return self._from_file.get(name) or self.variable.get(name)
 
     def _read_file(self) -> None:
-        self._look_again_at = time.monotonic() + LOOK_AGAIN_SECONDS
+        self._check_file_at = time.monotonic() + FILE_CHECK_SECONDS
         if self.file is None:
             return
         stat = self.file.stat()
-        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if seen != self._seen:
+        version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if version != self._file_version:
             self._from_file = parse_secrets(self.file.read_text())
-            self._seen = seen
+            self._file_version = version
 
 
 def _problem(error: ValueError | OSError) -> str:

@@ -1,5 +1,5 @@
-"""Claims rows that are due, no more than the local queue has room for: the oldest first. If the oldest belong to hosts
-without room, it goes host by host, so that rows of hosts with room are found behind them.
+"""Claims rows that are due into the local queue, as many as it has room for. The oldest rows come first. If the oldest
+belong to hosts without room, the claim goes on host by host, to find rows of hosts with room behind them.
 """
 
 import time
@@ -12,40 +12,45 @@ from delivery.model import Delivery
 from delivery.store.claims import claim_oldest, claim_round, seconds_until_next
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 
-# How many of the oldest rows a claim looks at before it goes host by host.
-LOOK_AT_ROWS = 1000
+# How many of the oldest rows a claim reads before it goes on host by host.
+MAX_ROWS_READ = 1000
 
 
 class Claim(NamedTuple):
+    """The rows that one claim has leased."""
+
     rows: list[Delivery]
-    left_rows: bool  # the table may have more rows that are due: of hosts without room, or beyond those looked at
+    left_rows: bool  # the table may have more rows that are due: of hosts without room, or beyond the rows it read
 
 
 @dataclass(slots=True)
 class Claimer:
+    """Claims rows of `deliveries` for one process."""
+
     pool: Pool
     queue: LocalQueue
     lease_margin: float
-    _after_host: str = ""  # where the last round over hosts ended
+    _after_host: str = ""  # the host at which the last round ended
 
     async def claim_once(self, now: datetime | None = None) -> Claim:
-        """After the commit: the rows are leased to this process, and wait in the local queue."""
+        """Claim once. After the commit: the rows are leased to this process, and wait in the local queue."""
         if not self.queue.free:
             return Claim([], left_rows=True)
         with self.queue.reservation(time.monotonic()) as reservation:
             async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
                 room = self.queue.room(time.monotonic())
-                found, looked_at = await claim_oldest(connection, room, self.lease_margin, LOOK_AT_ROWS, now)
+                found, rows_read = await claim_oldest(connection, room, self.lease_margin, MAX_ROWS_READ, now)
                 reservation.add(found)
-                # Rows that will wait for a quick host count towards the total as well. They take no room from other
-                # hosts, so the round has a total of its own.
-                if looked_at == LOOK_AT_ROWS or len(found) == room.total < looked_at:
+                # `found` may hold rows that will wait for a fast host. They count towards the total of this statement,
+                # but take no room from other hosts, so the round asks for the room again.
+                if rows_read == MAX_ROWS_READ or len(found) == room.total < rows_read:
                     await self._claim_round(connection, reservation, now)
             reservation.commit(time.monotonic())
         rows = reservation.rows
-        return Claim(rows, left_rows=looked_at == LOOK_AT_ROWS or looked_at > len(rows))
+        return Claim(rows, left_rows=rows_read == MAX_ROWS_READ or rows_read > len(rows))
 
     async def seconds_until_next(self) -> float | None:
+        """Return the seconds until the next row is due. None: no row is due later."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             return await seconds_until_next(connection)
 
@@ -57,7 +62,7 @@ class Claimer:
                 return
             found = await claim_round(connection, room, self.lease_margin, after_host, now)
             reservation.add(found)
-            if len(found) == room.total:  # it ended before the last host
+            if len(found) == room.total:  # the round ended before the last host
                 self._after_host = max(delivery.host for delivery in found)
                 return
         self._after_host = ""

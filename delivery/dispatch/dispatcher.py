@@ -1,8 +1,9 @@
-"""The main loop of the delivery service: claim rows into the local queue, call them, hand each outcome to the recorder.
+"""The main loop of the delivery service: claim rows into the local queue, call their webhooks, and hand each update to
+the recorder.
 
-Which row is where, and how much may be claimed and called, is in `LocalQueue`. A host that hangs keeps its own few
-calls and nothing else; no call waits while outcomes are written, unless too many are to be. No transaction is open
-during a call: the row belongs to this process by its lease alone.
+`LocalQueue` knows the place of each row, and how many rows may be claimed and called. A host that hangs keeps its own
+few calls busy and no others. Calls go on while updates are written, unless too many are unwritten. No transaction is
+open during a call: a row belongs to this process by its lease alone.
 """
 
 import asyncio
@@ -24,28 +25,32 @@ from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside, watched_apart
 from shared.runtime.wakeup import Wakeup
 
-# The loop looks at the table this often, even if nothing wakes it.
+# The loop claims this often, even without a wakeup.
 CLAIM_POLL_SECONDS = 0.5
 MIN_SLEEP_SECONDS = 0.001
-# After a claim that found only rows of hosts without room, calls that end lead to the next one no sooner than this. A
-# host that is down may have rows in the table for hours, and every call of every other host would look for them.
+# After a claim that found only rows of hosts without room, a call that ends leads to the next claim no sooner than
+# this. A host that is down may have rows in the table for hours, and each call of each other host would lead to a
+# claim.
 EMPTY_CLAIM_PAUSE_SECONDS = 0.05
-# Before the process's own grace time is over: to give back the rows whose calls have not ended.
-TIME_TO_GIVE_BACK = 3.0
+# Calls are cancelled this long before the grace time of the process is over, to give their rows back.
+GIVE_BACK_SECONDS = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
+    """Runs the claims and calls of one process."""
+
     claimer: Claimer
     attempts: AttemptRunner
     recorder: Recorder
     queue: LocalQueue
     metrics: Metrics
     _wakeup: Wakeup = field(default_factory=Wakeup)
-    _table_has_more: bool = True  # rows that are due and were not claimed, as far as this process knows
-    _no_claim_before: float = 0.0  # by time.monotonic(): for the sake of calls that end
+    _table_has_more: bool = True  # as far as this process knows, rows are due that the last claim did not take
+    _no_claim_before: float = 0.0  # by time.monotonic(); holds for claims after calls that end
     _claim_later: asyncio.TimerHandle | None = None
-    _wanting: set[str] | None = None  # hosts that want more rows since the claim under way began; None: there is none
+    # Hosts that want more rows since the claim under way began. None: no claim is under way.
+    _wanting: set[str] | None = None
     _calls: set["asyncio.Task[None]"] = field(default_factory=set)
     _call_tasks: asyncio.TaskGroup | None = None  # while `run` runs
 
@@ -54,20 +59,21 @@ class Dispatcher:
         self.metrics.open_breakers.set_function(lambda: self.queue.open_breakers)
 
     async def run(self, stop: Stop, grace: float) -> None:
-        """Until the stop. Then calls under way may end within the grace time, and the other rows are given back."""
+        """Claim and call until the stop. Then calls may end within the grace time, and other rows are given back."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watched_apart("recorder", self.recorder.run(self._written)), name="recorder")
             try:
                 async with asyncio.TaskGroup() as calls:
                     self._call_tasks = calls
                     await self._dispatch_until_stopped(stop)
-                    await self._finish(stop.requested_at + grace - TIME_TO_GIVE_BACK)
+                    await self._finish(stop.requested_at + grace - GIVE_BACK_SECONDS)
             finally:
                 self.recorder.close()
 
     def rows_stored(self, hosts: Iterable[str]) -> None:
-        """The intake has committed new rows of these hosts: claim them soon, if there is room. If there is none, a call
-        that ends makes room.
+        """Claim soon if there is room for rows of these hosts. If there is none, a call that ends makes room.
+
+        The intake calls this when it has committed new rows.
         """
         self._table_has_more = True
         self._claim_for(hosts)
@@ -76,7 +82,7 @@ class Dispatcher:
         backoff = Backoff()
         while not stop.requested:
             mark_turn()
-            self._wakeup.clear()  # before the claim: a wake-up from here on leads to another claim
+            self._wakeup.clear()  # before the claim: a wakeup from here on leads to another claim
             try:
                 pause = await self._claim_and_start()
                 backoff.reset()
@@ -88,7 +94,7 @@ class Dispatcher:
                 await first_of(self._wakeup.wait(pause), stop.wait())
 
     async def _claim_and_start(self) -> float:
-        """Returns the seconds until the next claim, unless a wake-up comes first."""
+        """Claim once and start calls. Return the seconds until the next claim, unless a wakeup comes first."""
         self.queue.forget_idle(time.monotonic())
         self._table_has_more, self._wanting = False, set()
         left_rows = True  # if the claim fails
@@ -96,7 +102,7 @@ class Dispatcher:
             claim = await self.claimer.claim_once()
             left_rows = claim.left_rows
         finally:
-            self._table_has_more |= left_rows  # true already if rows were stored meanwhile, which it may not have seen
+            self._table_has_more |= left_rows  # true already if the intake has stored rows during the claim
             wanting, self._wanting = self._wanting, None
         if claim.rows:
             reached(Point.DELIVERY_CLAIMED)
@@ -107,7 +113,7 @@ class Dispatcher:
         if self._table_has_more:
             now = time.monotonic()
             if any(self.queue.wants_more(host, now) for host in wanting):
-                return 0.0  # the claim knew nothing of this room, or of these rows
+                return 0.0  # the claim began before there was this room, or before these rows were stored
             if claim.rows or not self.queue.free:
                 return CLAIM_POLL_SECONDS  # a call that ends wakes the loop
         next_due = await self.claimer.seconds_until_next()
@@ -131,7 +137,7 @@ class Dispatcher:
             task.add_done_callback(self._calls.discard)
 
     async def _call_one_after_another(self, leased: LeasedDelivery | None) -> None:
-        """One task serves many calls: it goes on while the host has rows waiting here."""
+        """Call rows of one host until none waits here. So one task serves many calls."""
         while leased is not None:
             await self.deliver(leased)
             leased = self.queue.start_next(leased.delivery.host, time.monotonic())
@@ -139,12 +145,12 @@ class Dispatcher:
             self._start_calls()
 
     async def deliver(self, leased: LeasedDelivery) -> None:
-        """Call one row that is in `calling`. After it the row is unwritten, and its outcome is with the recorder."""
+        """Call one row that is in `calling`. Afterwards the row is unwritten, and the recorder has its update."""
         delivery = leased.delivery
         try:
             result = await self.attempts.run(leased)
         except asyncio.CancelledError:
-            self.recorder.submit(given_back(delivery))  # `run` waits until it is written
+            self.recorder.submit(given_back(delivery))  # `run` waits until this update is written
             raise
         finally:
             was_full = self.queue.calls == self.queue.max_calls
@@ -159,12 +165,13 @@ class Dispatcher:
 
     @property
     def _may_have_more(self) -> bool:
-        """Whether the table may have rows to claim. While a claim is under way, it may: the claim decides."""
+        """Whether the table may have rows to claim. It may while a claim is under way, because only its end tells."""
         return self._table_has_more or self._wanting is not None
 
     def _claim_after_call(self, host: str, *, was_full: bool) -> None:
-        """A claim may have left rows in the table for want of room: of this host; or of any host, if all calls that are
-        allowed were under way.
+        """Claim soon if the end of a call makes room for rows that the last claim left in the table.
+
+        These are rows of the call's host or, if all calls were in use, rows of any host.
         """
         if not self._may_have_more:
             return
@@ -181,8 +188,8 @@ class Dispatcher:
         self._wakeup.set()
 
     def _claim_for(self, hosts: Iterable[str]) -> None:
-        """Claim again if one of the hosts wants more rows. During a claim that is decided when it has ended: it may
-        bring them.
+        """Claim soon if one of the hosts wants more rows. A claim that is under way may bring them, so the decision
+        then waits for its end.
         """
         now = time.monotonic()
         wanting = [host for host in hosts if self.queue.wants_more(host, now)]
@@ -192,11 +199,12 @@ class Dispatcher:
             self._wakeup.set()
 
     def _give_back(self, withdrawn: Iterable[Delivery]) -> None:
-        """Make the rows due again at once, for every replica: no call, and no attempt spent."""
+        """Make rows due again at once, for every replica. There was no call, and no attempt is spent."""
         for delivery in withdrawn:
             self.recorder.submit(given_back(delivery))
 
     def _written(self, updates: Sequence[DeliveryUpdate]) -> None:
+        """Continue after the recorder has written a batch: calls and claims may have waited for it."""
         was_full = not self.queue.free
         self.queue.note_written(len(updates))
         if any(update.pause is not None and update.pause.total_seconds() < CLAIM_POLL_SECONDS for update in updates):
@@ -207,10 +215,11 @@ class Dispatcher:
                 self._wakeup.set()
 
     def _report(self, delivery: Delivery, result: FinishedCall) -> None:
-        well = result.host_is_healthy
-        if well is None:
+        """Tell the local queue what a call says about its host."""
+        healthy = result.host_is_healthy
+        if healthy is None:
             return
-        change = self.queue.report(delivery.host, well=well, seconds=result.seconds, now=time.monotonic())
+        change = self.queue.report(delivery.host, healthy=healthy, seconds=result.seconds, now=time.monotonic())
         if change is None:
             return
         self.metrics.breaker_changes.labels(change.value).inc()

@@ -1,4 +1,4 @@
-"""The deliveries that this process has claimed, and where each of them is. Pure: no I/O, and time is passed in.
+"""The deliveries that this process has claimed, and the place of each. Pure: no I/O, and time is an argument.
 
 A delivery is in exactly one place. Each arrow is one method of `LocalQueue`, and no other class writes to it.
 
@@ -8,14 +8,15 @@ A delivery is in exactly one place. Each arrow is one method of `LocalQueue`, an
 | waiting   | the row is leased to this process; its call has not begun     | `start_next`: calling                    |
 |           |                                                               | `withdraw_…`: unwritten, without a call  |
 | calling   | its call is under way                                         | `end_call`: unwritten                    |
-| unwritten | its outcome, or that there was no call, is not in Postgres yet| `note_written`: gone                     |
-| gone      | the row is known to Postgres alone                            | `reservation`: reserved                  |
+| unwritten | the result of its call, or that there was none, is not yet in | `note_written`: gone                     |
+|           | Postgres                                                      |                                          |
+| gone      | this process does not have the row                            | `reservation`: reserved                  |
 
-Limits. Calls: so many in all and so many to each host, fewer while its breaker is open. A claim gets room only for rows
-whose calls could begin at once. The exception is a host that answers quickly: its rows may wait here for a moment, so
-that the next call begins when one ends, and rows are claimed by the dozen. They take no room from other hosts. While
-too many outcomes are unwritten, no call begins and nothing is claimed: Postgres is down or behind. So memory follows
-the limits, not the backlog.
+Limits. There is a limit on all calls and one on the calls to each host, which is lower while its breaker is open. A
+claim gets room only for rows whose calls can begin at once. A host that answers fast is an exception: a few of its rows
+may wait here, so that its next call begins when one ends, and a claim brings dozens of rows. They take no room from
+other hosts. While too many rows are unwritten, because Postgres is down or slow, no call begins and no row is claimed.
+So memory follows the limits, not the number of rows in the table.
 """
 
 from collections import deque
@@ -34,19 +35,21 @@ from delivery.model import Delivery
 # Multiples of the calls that are allowed in all.
 MAX_WAITING_PER_CALL = 4
 MAX_UNWRITTEN_PER_CALL = 2
-# A row that waits here for longer is given back: another replica, or a later claim, may call it sooner.
+# A row that waits here for longer is given back. Another replica, or a later claim, may call it sooner.
 MAX_WAIT_SECONDS = 2.0
 FORGET_EVERY_SECONDS = 10.0
 
 
 class LeasedDelivery(msgspec.Struct, frozen=True, gc=False):
+    """A row that is leased to this process. Times are by time.monotonic()."""
+
     delivery: Delivery
-    leased_at: float  # by this process's clock; not later than the lease began in Postgres
-    ready_at: float  # when its claim was committed, and it could be called
+    leased_at: float  # not later than the moment at which the lease began in Postgres
+    ready_at: float  # when its claim was committed
 
 
 class Room(NamedTuple):
-    """How many rows may be claimed: in all, for each host, and for the hosts that are exceptions."""
+    """How many rows may be claimed: in total, for each host, and for the hosts that are exceptions."""
 
     total: int
     per_host: int
@@ -55,24 +58,26 @@ class Room(NamedTuple):
 
 @dataclass(slots=True)
 class Reservation:
-    """The rows that one claim has found. `LocalQueue.reservation` decides on leaving where they go."""
+    """The rows that one claim has found. `LocalQueue.reservation` moves them on when its block ends."""
 
     _reserve: Callable[[Delivery], None]
     rows: list[Delivery] = field(default_factory=list)
     committed_at: float | None = None
 
     def add(self, found: Sequence[Delivery]) -> None:
-        """Move to reserved: from here on these rows take room."""
+        """Move rows from gone to reserved: from now on they take room."""
         for delivery in found:
             self._reserve(delivery)
             self.rows.append(delivery)
 
     def commit(self, now: float) -> None:
-        """The transaction of the claim is committed: the leases are this process's."""
+        """Note that the transaction of the claim is committed: the rows are leased to this process."""
         self.committed_at = now
 
 
 class Counts(NamedTuple):
+    """How many rows are in each place."""
+
     reserved: int
     waiting: int
     calling: int
@@ -94,11 +99,13 @@ NO_ROWS = _HostRows()
 
 
 class LocalQueue:
+    """The only writer of the places of rows, and of what is known about hosts."""
+
     def __init__(self, max_calls: int, max_calls_per_host: int, breaker_policy: BreakerPolicy) -> None:
         self.max_calls = max_calls
         self.max_calls_per_host = max_calls_per_host
         self._states = HostStates(max_calls_per_host, breaker_policy)
-        # Only hosts with rows here; the one whose rows began to wait last is the last.
+        # Only hosts with rows here, in the order in which their rows began to wait.
         self._hosts: dict[str, _HostRows] = {}
         self._not_called = 0
         self._calling = 0
@@ -109,51 +116,58 @@ class LocalQueue:
 
     @property
     def calls(self) -> int:
-        """How many calls are under way."""
+        """The number of calls under way."""
         return self._calling
 
     @property
     def open_breakers(self) -> int:
+        """The number of hosts whose breakers are open or half open."""
         return len(self._states.tripped)
 
     def breaker_of(self, host: str) -> Breaker | None:
+        """Return the breaker of a host, or None if the host has not failed since its last success."""
         return self._states.breaker_of(host)
 
     def next_probe_in(self, now: float) -> float | None:
-        """Seconds until the first open breaker lets a probe through."""
+        """Return the seconds until the first open breaker allows a probe. None: no breaker is open."""
         return self._states.next_probe_in(now)
 
     def counts(self) -> Counts:
+        """Count the rows in each place."""
         reserved = sum(rows.reserved for rows in self._hosts.values())
         return Counts(reserved, self._not_called - reserved, self._calling, self._unwritten)
 
     @property
     def free(self) -> int:
-        """How many rows may be claimed. Rows that wait for a quick host take no room from others; and whatever a host
-        has waiting, it can use no more calls than the limit per host.
+        """How many rows may be claimed in total.
+
+        Rows that wait for a fast host take no room from other hosts. All rows of one host together take no more room
+        than the host may have calls.
         """
         if self._too_many_unwritten:
             return 0
-        promised = sum(
+        planned = sum(
             min(max(0, rows.not_called - self._ahead(host, rows)), max(0, self.max_calls_per_host - rows.calling))
             for host, rows in self._hosts.items()
         )
-        return max(0, self.max_calls - self._calling - promised)
+        return max(0, self.max_calls - self._calling - planned)
 
     def room(self, now: float) -> Room:
-        """What a claim may take. Exceptions are busy hosts and hosts with an open breaker. A quick host without rows
-        here is none: the limit per host will do for its first claim, and there may be thousands of such hosts.
+        """Return how many rows a claim may take. Hosts with rows here and hosts with an open breaker are exceptions.
+
+        A fast host without rows here is no exception: the limit per host is enough for its first claim, and there may
+        be thousands of such hosts.
         """
         exceptions = {host: self.room_of(host, now) for host in self._hosts.keys() | self._states.tripped}
         return Room(self.free, self.max_calls_per_host, exceptions)
 
     def room_of(self, host: str, now: float) -> int:
-        """How many more rows of the host may be claimed."""
+        """Return how many more rows of the host may be claimed."""
         rows = self._hosts.get(host, NO_ROWS)
         return max(0, self._states.calls_allowed(host, now) + self._ahead(host, rows) - rows.calling - rows.not_called)
 
     def wants_more(self, host: str, now: float) -> bool:
-        """Whether a claim for the host is worth its cost: not while half of the rows that may wait for it do."""
+        """Whether a claim for the host is worth its cost: only if fewer than half of the rows that may wait do wait."""
         rows = self._hosts.get(host, NO_ROWS)
         return self.room_of(host, now) > 0 and 2 * rows.not_called <= self._ahead(host, rows)
 
@@ -161,8 +175,10 @@ class LocalQueue:
 
     @contextmanager
     def reservation(self, leased_at: float) -> Iterator[Reservation]:
-        """Around the transaction of a claim. Rows that were added are reserved. On leaving they are waiting if the
-        reservation was committed, else gone: the claim was rolled back, or its end is unknown and the leases will end.
+        """Use it around the transaction of a claim. Added rows are reserved until the block ends.
+
+        Then they move to waiting if the reservation was committed. If not, they are gone: the transaction was rolled
+        back, or its result is unknown, and the leases end by themselves.
         """
         reservation = Reservation(self._reserve)
         try:
@@ -186,7 +202,7 @@ class LocalQueue:
         return leased
 
     def start_all(self, now: float) -> list[LeasedDelivery]:
-        """Move every waiting row whose call may begin to calling; hosts that have waited for longest come first."""
+        """Move every waiting row whose call may begin to calling. Hosts that have waited the longest come first."""
         started = []
         for host in list(self._hosts):
             if not self._may_call:
@@ -206,16 +222,17 @@ class LocalQueue:
         self._drop_if_empty(host, rows)
 
     def withdraw_host(self, host: str) -> list[Delivery]:
-        """Move all waiting rows of the host to unwritten: they are to be given back without a call."""
+        """Move all waiting rows of the host to unwritten. The caller gives them back."""
         return self._withdraw(host, len(self._hosts.get(host, NO_ROWS).waiting))
 
     def withdraw_all(self) -> list[Delivery]:
-        """Move every waiting row to unwritten: they are to be given back without a call."""
+        """Move every waiting row to unwritten. The caller gives them back."""
         return [delivery for host in list(self._hosts) for delivery in self.withdraw_host(host)]
 
     def withdraw_stale(self, now: float) -> list[Delivery]:
-        """Move rows that have waited for too long to unwritten, and treat their hosts as slow from here on: otherwise
-        the same rows would be claimed again at once.
+        """Move rows that have waited for too long to unwritten. The caller gives them back.
+
+        Their hosts count as slow from now on: otherwise the same rows would be claimed again at once.
         """
         withdrawn = []
         for host, rows in list(self._hosts.items()):
@@ -226,16 +243,16 @@ class LocalQueue:
         return withdrawn
 
     def note_written(self, number: int) -> None:
-        """So many rows are gone from unwritten: their outcomes are in Postgres, or void because a lease was lost."""
+        """Move rows from unwritten to gone: their updates are in Postgres, or void because a lease was lost."""
         if number > self._unwritten:
             raise NotInPlace(f"{number} outcomes were written, and {self._unwritten} were to be")
         self._unwritten -= number
 
-    # What calls say about their hosts.
+    # What is known about hosts.
 
-    def report(self, host: str, *, well: bool, seconds: float, now: float) -> BreakerChange | None:
-        """A call to the host has ended: it may open or close the host's breaker."""
-        return self._states.note_success(host, seconds) if well else self._states.note_failure(host, now)
+    def report(self, host: str, *, healthy: bool, seconds: float, now: float) -> BreakerChange | None:
+        """Note that a call to the host has ended. This may open or close the host's breaker."""
+        return self._states.note_success(host, seconds) if healthy else self._states.note_failure(host, now)
 
     def forget_idle(self, now: float) -> None:
         """Forget speeds and old failures of hosts without rows here, every ten seconds."""
@@ -253,7 +270,7 @@ class LocalQueue:
         return self._calling < self.max_calls and not self._too_many_unwritten
 
     def _ahead(self, host: str, rows: _HostRows) -> int:
-        """How many rows of the host may wait here while all its calls are under way."""
+        """Return how many rows of the host may wait here while all its calls are under way."""
         left = max(0, MAX_WAITING_PER_CALL * self.max_calls - self._not_called)
         return min(self._states.rows_ahead(host), rows.not_called + left)
 

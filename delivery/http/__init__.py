@@ -1,1 +1,1 @@
-"""Webhook calls: what is sent, where it may go, and what came of it. aiohttp speaks HTTP."""
+"""Webhook calls: the request, the addresses that it may go to, and the result. aiohttp speaks HTTP."""

@@ -1,8 +1,9 @@
-"""Which addresses a webhook may reach. Pure.
+"""The address guard: which addresses and ports a webhook call may go to. Pure.
 
-A URL in a schedule is chosen by an application, and called from inside the network that Duebell runs in; without a
-guard it could reach what only that network can reach. So: public addresses only, by an explicit list (Python's
-`is_global` calls multicast and several tunnels global), unless an operator opens a network by name.
+An application chooses the URL, and the delivery service calls it from inside its own network. Without a guard the
+application could reach hosts that only this network can reach. So calls go to public addresses alone, unless an
+operator allows a network. The list of non-public networks is explicit, because Python's `is_global` takes multicast and
+several tunnels for global.
 """
 
 from collections.abc import Sequence
@@ -37,31 +38,33 @@ _NOT_PUBLIC_4 = tuple(
         "240.0.0.0/4",  # reserved, and broadcast
     )
 )
-# Of IPv6 only the global unicast block is public at all. That leaves out loopback, IPv4-mapped and -compatible, NAT64,
-# unique local, link-local, site-local and multicast in one go.
+# Only the global unicast block of IPv6 is public. Outside of it are loopback, IPv4-mapped and -compatible addresses,
+# NAT64, unique local, link-local, site-local and multicast.
 _PUBLIC_6 = IPv6Network("2000::/3")
 _NOT_PUBLIC_6 = tuple(
     IPv6Network(text)
     for text in (
         "2001::/23",  # protocol assignments, Teredo among them
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4: an IPv4 address in disguise
+        "2002::/16",  # 6to4: contains an IPv4 address
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
     )
 )
-# Names below these are known on the inside alone. So is every name without a dot.
-_INSIDE_DOMAINS = (".internal", ".local", ".localdomain", ".home.arpa")
+# Names below these domains belong to private networks. So does every name without a dot.
+_PRIVATE_DOMAINS = (".internal", ".local", ".localdomain", ".home.arpa")
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRules:
+    """What an operator allows: networks that are not public, and ports."""
+
     allow_networks: Sequence[Network] = ()
     allow_ports: frozenset[int] = frozenset()  # empty: every port
 
     def check_address(self, text: str) -> None:
-        """ForbiddenAddress unless the address may be connected to. The text is what the socket would get."""
+        """Raise ForbiddenAddress unless a socket may connect to the address."""
         try:
             address = ip_address(text)
         except ValueError:
@@ -72,34 +75,41 @@ class AddressRules:
             raise ForbiddenAddress(f"{address} is not a public address")
 
     def check_host(self, host: str) -> None:
-        """ForbiddenAddress unless a proxy may be asked to call this host. The proxy looks names up, and what it finds
-        is not seen here: an address is checked as always, a name only if it leads inside whatever the lookup says.
+        """Raise ForbiddenAddress unless a proxy may be asked to call the host.
+
+        The proxy looks names up, and its answers are not seen here. So an address is checked as without a proxy, and a
+        name is refused only if it always belongs to this machine or to a private network.
         """
         labels = host.rstrip(".").lower().split(".")
-        if ":" in host or labels[-1][:1].isdigit():  # an address in some spelling: no top-level domain starts so
+        if (
+            ":" in host or labels[-1][:1].isdigit()
+        ):  # an address in some spelling: no top-level domain starts with a digit
             self.check_address(host)
         elif labels[-1] == "localhost":
             for address in _LOOPBACK:
                 self.check_address(address)
-        elif (len(labels) == 1 or host.rstrip(".").lower().endswith(_INSIDE_DOMAINS)) and not self.allow_networks:
-            raise ForbiddenAddress("the name is one of the inside, where no network is open")
+        elif (len(labels) == 1 or host.rstrip(".").lower().endswith(_PRIVATE_DOMAINS)) and not self.allow_networks:
+            raise ForbiddenAddress("the name belongs to a private network, and no network is allowed")
 
     def allows_port(self, port: int) -> bool:
+        """Whether a call may go to the port."""
         return not self.allow_ports or port in self.allow_ports
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address is reachable on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
     return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Comma-separated, such as 10.1.0.0/16,fd00::/8. ValueError names the one that is none."""
+    """Read networks such as 10.1.0.0/16,fd00::/8. ValueError names the part that is no network."""
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 def parse_ports(text: str) -> frozenset[int]:
+    """Read ports such as 80,443. ValueError says what a port is."""
     ports = frozenset(int(part) for part in text.split(",") if part.strip())
     if any(not 0 < port < 65536 for port in ports):
         raise ValueError("a port is a number from 1 to 65535")

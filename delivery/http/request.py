@@ -1,4 +1,4 @@
-"""What is sent: one delivery becomes one HTTP request. Pure."""
+"""One delivery becomes one HTTP request. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -22,12 +22,14 @@ from shared.version import VERSION
 USER_AGENT = f"Duebell/{VERSION}"
 
 _AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
-# Characters that go out as they were written. % is one of them: an escape stays the escape that it is.
+# Characters that are sent as they were written. % is one of them: an escape is not escaped again.
 _SAFE_IN_PATH = "%/:;=@,!$&'()*+~[]\\|^"
 _SAFE_IN_QUERY = _SAFE_IN_PATH + "?`{}"
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
+    """A webhook call that is ready to be sent."""
+
     target: yarl.URL
     headers: dict[str, str]
     body: bytes
@@ -37,8 +39,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 def prepare(
     delivery: Delivery, signers: Sequence[Webhook] | None, rules: AddressRules, now: datetime
 ) -> Request | Unanswered:
-    """Unanswered if it cannot be sent, for a reason that is known before the call. `signers` are those of the
-    delivery's secret, None if this process does not know the secret.
+    """Build the request of a delivery. Return Unanswered if it cannot be sent.
+
+    `signers` belong to the delivery's secret; None means that this process does not know the secret.
     """
     try:
         target = target_of(delivery.url)
@@ -59,9 +62,8 @@ def prepare(
 
 @lru_cache(maxsize=1024)
 def _common_headers(own_headers: str) -> dict[str, str]:
-    """The headers that the schedule asked for, and Duebell's own. No name is in both: see Webhook in
-    shared.contract.messages.
-    The dict is shared by all deliveries of the webhook, and must not be changed.
+    """Join the headers of the schedule's webhook and Duebell's own. No name is in both: see `Webhook` in
+    shared.contract.messages. All deliveries of the webhook share the dict, so callers must not change it.
     """
     own = {name: value for name, value in orjson.loads(own_headers).items() if name.lower() != "accept-encoding"}
     return {
@@ -69,12 +71,13 @@ def _common_headers(own_headers: str) -> dict[str, str]:
         **own,
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
-        # The answer is kept as it comes, up to a cap: a compressed one could unfold without end.
+        # The start of the answer is kept as it comes: a compressed answer could grow without limit.
         "Accept-Encoding": "identity",
     }
 
 
 def request_body(delivery: Delivery) -> bytes:
+    """Build the JSON body of a call. The payload is in it byte for byte."""
     return orjson.dumps(
         {
             "id": delivery.job_id,
@@ -83,7 +86,7 @@ def request_body(delivery: Delivery) -> bytes:
             **({"trigger_id": delivery.trigger_id} if delivery.trigger_id is not None else {}),
             "due_at": delivery.due_at,
             "fired_at": delivery.fired_at,
-            # A fragment goes in as it is, byte for byte.
+            # orjson copies a fragment without reading it.
             "payload": orjson.Fragment(delivery.payload if delivery.payload is not None else "null"),
         },
         option=AS_INSTANTS,
@@ -91,25 +94,25 @@ def request_body(delivery: Delivery) -> bytes:
 
 
 def host_of(url: str) -> str:
-    """host:port in lower case: what limits and breakers go by. ValueError for what is no address to call."""
+    """Return host:port in lower case: the unit of limits and circuit breakers. ValueError: the URL cannot be called."""
     target = target_of(url)
     return f"{target.host_subcomponent}:{target.port}"
 
 
 @lru_cache(maxsize=1024)
 def target_of(text: str) -> yarl.URL:
-    """Where a call goes: this reading of the URL is what is checked, and what is called. ValueError for what is no
-    address to call.
+    """Read the URL of a webhook. The result is checked and called; nothing reads the text again. ValueError: the URL
+    cannot be called.
 
-    The host is in lower case and without a last dot. Path and query are as they were scheduled, escape for escape: some
-    are signed. As with other clients, dot segments are resolved (`/a/../b` is `/b`, while `%2e%2e` is a name like any
-    other), what no URL may hold is escaped (quotes, say), and a fragment is not sent.
+    The host is in lower case and without a last dot. Path and query are as they were scheduled, escape for escape,
+    because some are signed. As with other clients, dot segments are resolved (`/a/../b` is `/b`, while `%2e%2e` is a
+    name like any other), characters that no URL may hold are escaped (quotes, for example), and a fragment is not sent.
     """
     try:
         url = yarl.URL(text, encoded=True)
         host, port = _host_of_authority(url.raw_authority), url.port
     except ValueError:
-        # Without its own words: they quote what it stumbled over, which may be a password.
+        # Not yarl's own text: it quotes the part that it cannot read, which may be a password.
         raise ValueError("cannot be read") from None
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("is not plain ASCII without white space")
@@ -117,17 +120,17 @@ def target_of(text: str) -> yarl.URL:
         raise ValueError("is not an http or https address with a host and a port, and without a password")
     here = yarl.URL.build(scheme=url.scheme, host=host, port=port, encoded=True)
     path = here.join(yarl.URL.build(path=quote(url.raw_path, _SAFE_IN_PATH), encoded=True)).raw_path
-    # yarl would drop the mark of an empty query, so here the query is a part of the path.
+    # yarl would drop the question mark of an empty query, so here the query is a part of the path.
     _, mark, query = text.partition("#")[0].partition("?")
     return here.with_path(f"{path}{mark}{quote(query, _SAFE_IN_QUERY)}", encoded=True)
 
 
 def _host_of_authority(authority: str) -> str:
-    """Empty if there is a user name, a password or anything else that is no host."""
+    """Return the host of the authority part of a URL. Empty: it has a user name, a password, or no valid host."""
     read = _AUTHORITY.fullmatch(authority)
     if read is None:
         return ""
     if read["six"]:
-        IPv6Address(read["six"])  # ValueError if it is none
+        IPv6Address(read["six"])  # raises ValueError
         return f"[{read['six'].lower()}]"
     return read["name"].lower().rstrip(".")

@@ -1,7 +1,7 @@
-"""Tells the applications how their deliveries ended: publishes `delivery.completed.<topic>` and
-`delivery.failed.<topic>` for the rows of `delivery_announcements`, and deletes a row when the broker has confirmed its
-event. The rows are locked meanwhile, so that no other replica publishes them. A crash before the commit publishes an
-event twice, never not at all.
+"""Tells applications how their deliveries ended: publishes the outcome events `delivery.completed.<topic>` and
+`delivery.failed.<topic>` for rows of `delivery_announcements`, and deletes a row when the broker has confirmed its
+event. The transaction locks the rows meanwhile, so that no other replica publishes them. After a crash before the
+commit, an event is published twice; no event is lost.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import orjson
 
 from delivery.metrics import Metrics
 from delivery.model import DeliveryStatus
-from delivery.store.announcements import Announcement, claim_announcements, settle_announcements
+from delivery.store.announcements import Announcement, claim_announcements, record_announced
 from shared.amqp.connection import Broker
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
@@ -28,43 +28,48 @@ from shared.runtime.loops import Stop, first_of, mark_turn
 from shared.runtime.wakeup import Wakeup
 
 ANNOUNCE_BATCH_ROWS = 500
-# For announcements that another process left in the table, and for those that were refused.
+# The poll finds announcements that another process left in the table, and refused ones whose pause is over.
 ANNOUNCE_POLL_SECONDS = 1.0
 MAX_ANNOUNCE_PAUSE = timedelta(minutes=5)
 
 
-def outcome_event(ended: Announcement, names: Names) -> OutgoingMessage:
-    completed = ended.status is DeliveryStatus.COMPLETED
+def outcome_event(announcement: Announcement, names: Names) -> OutgoingMessage:
+    """Build the outcome event of a delivery."""
+    completed = announcement.status is DeliveryStatus.COMPLETED
     return OutgoingMessage(
         exchange=names.events,
-        routing_key=delivery_routing_key(ended.topic, completed=completed),
+        routing_key=delivery_routing_key(announcement.topic, completed=completed),
         body=orjson.dumps(
             {
-                "id": ended.job_id,
-                "topic": ended.topic,
-                "sequence": ended.sequence,
-                **({"trigger_id": ended.trigger_id} if ended.trigger_id is not None else {}),
-                "due_at": ended.due_at,
-                "idempotency_key": ended.idempotency_key,
-                "status": ended.status,
-                "attempts": ended.attempts,
-                "reason": ended.failure_reason,
+                "id": announcement.job_id,
+                "topic": announcement.topic,
+                "sequence": announcement.sequence,
+                **({"trigger_id": announcement.trigger_id} if announcement.trigger_id is not None else {}),
+                "due_at": announcement.due_at,
+                "idempotency_key": announcement.idempotency_key,
+                "status": announcement.status,
+                "attempts": announcement.attempts,
+                "reason": announcement.failure_reason,
             },
             option=AS_INSTANTS,
         ),
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
-        headers={"idempotency-key": ended.idempotency_key, **trace_headers(ended.traceparent)},
+        headers={"idempotency-key": announcement.idempotency_key, **trace_headers(announcement.traceparent)},
     )
 
 
 def pause_after(refusals: int) -> timedelta:
-    """1, 2, 4 … seconds, five minutes at most: an application whose queue is full keeps no other waiting."""
+    """Return the pause after a refused event: 1, 2, 4 … seconds, five minutes at most. Events of other applications are
+    published meanwhile.
+    """
     doubled: int = 2 ** min(refusals, 20)
     return min(MAX_ANNOUNCE_PAUSE, timedelta(seconds=1) * doubled)
 
 
 @dataclass(slots=True)
 class Announcer:
+    """Publishes outcome events, batch after batch."""
+
     pool: Pool
     broker: Broker
     publisher: Publisher
@@ -73,16 +78,16 @@ class Announcer:
     _wakeup: Wakeup = field(default_factory=Wakeup)
 
     def wake(self) -> None:
-        """Deliveries have ended and are committed: announce them now, not at the next poll."""
+        """Announce now, and not at the next poll. The recorder calls this after each commit."""
         self._wakeup.set()
 
     async def run(self, stop: Stop) -> None:
-        """Until the stop, and once more after it: for deliveries that ended last."""
+        """Announce until the stop, and once more after it, for the deliveries that ended last."""
         backoff = Backoff()
         stopping = False
         while not stopping:
             stopping = stop.requested
-            self._wakeup.clear()  # before looking: a wake-up from here on leads to another look
+            self._wakeup.clear()  # before the claim: a wakeup from here on leads to another claim
             if await self._announce_all():
                 backoff.reset()
                 await first_of(self._wakeup.wait(ANNOUNCE_POLL_SECONDS), stop.wait())
@@ -90,7 +95,7 @@ class Announcer:
                 await stop.sleep(backoff.next_pause())
 
     async def _announce_all(self) -> bool:
-        """Announce batch after batch until there is none left. False if the broker or the database is in the way."""
+        """Announce batch after batch until no row is due. Return False if the broker or Postgres does not answer."""
         try:
             full = True
             while full:
@@ -104,48 +109,51 @@ class Announcer:
         return True
 
     async def announce_once(self) -> tuple[bool, bool]:
-        """Announce one batch. Returns whether there may be more, and whether the broker gave no verdict on some of it.
+        """Announce one batch. Return whether more rows may be due, and whether some publish results are unknown.
 
-        After the commit: what was confirmed is deleted, what was refused waits for its pause; the rest is as it was.
+        After the commit: rows of confirmed events are deleted, rows of refused events are due after a pause, and rows
+        whose publish result is unknown are unchanged.
         """
         if not self.broker.is_up:
             return False, True
-        await self.publisher.recover_channel()  # not while rows are locked
+        await self.publisher.recover_channel()  # before rows are locked: it may take long
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
-            ended = await claim_announcements(connection, ANNOUNCE_BATCH_ROWS)
-            verdicts = await self._publish(ended)
-            await _settle(connection, ended, verdicts)
-            if ended:
+            announcements = await claim_announcements(connection, ANNOUNCE_BATCH_ROWS)
+            results = await self._publish(announcements)
+            await _record(connection, announcements, results)
+            if announcements:
                 reached(Point.DELIVERY_ANNOUNCED)
-        self._observe(ended, verdicts)
-        return len(ended) == ANNOUNCE_BATCH_ROWS, PublishResult.UNKNOWN in verdicts
+        self._observe(announcements, results)
+        return len(announcements) == ANNOUNCE_BATCH_ROWS, PublishResult.UNKNOWN in results
 
-    async def _publish(self, ended: Sequence[Announcement]) -> list[PublishResult]:
+    async def _publish(self, announcements: Sequence[Announcement]) -> list[PublishResult]:
         return await self.publisher.publish(
-            [outcome_event(one, self.broker.names) for one in ended], self.publish_timeout
+            [outcome_event(one, self.broker.names) for one in announcements], self.publish_timeout
         )
 
-    def _observe(self, ended: Sequence[Announcement], verdicts: Sequence[PublishResult]) -> None:
-        self.metrics.announced.inc(verdicts.count(PublishResult.CONFIRMED))
-        for one, verdict in zip(ended, verdicts, strict=True):
-            if verdict is not PublishResult.CONFIRMED:
-                self.metrics.not_announced.labels(verdict).inc()
+    def _observe(self, announcements: Sequence[Announcement], results: Sequence[PublishResult]) -> None:
+        self.metrics.announced.inc(results.count(PublishResult.CONFIRMED))
+        for one, result in zip(announcements, results, strict=True):
+            if result is not PublishResult.CONFIRMED:
+                self.metrics.not_announced.labels(result).inc()
                 get_log().warning(
                     "outcome_not_announced",
                     idempotency_key=one.idempotency_key,
-                    verdict=verdict,
+                    verdict=result,
                     **trace_headers(one.traceparent),
                 )
 
 
-async def _settle(connection: Connection, ended: Sequence[Announcement], verdicts: Sequence[PublishResult]) -> None:
-    judged = list(zip(ended, verdicts, strict=True))
-    await settle_announcements(
+async def _record(
+    connection: Connection, announcements: Sequence[Announcement], results: Sequence[PublishResult]
+) -> None:
+    published = list(zip(announcements, results, strict=True))
+    await record_announced(
         connection,
-        [one.delivery_id for one, verdict in judged if verdict is PublishResult.CONFIRMED],
+        [one.delivery_id for one, result in published if result is PublishResult.CONFIRMED],
         {
             one.delivery_id: pause_after(one.refusals)
-            for one, verdict in judged
-            if verdict not in {PublishResult.CONFIRMED, PublishResult.UNKNOWN}
+            for one, result in published
+            if result not in {PublishResult.CONFIRMED, PublishResult.UNKNOWN}
         },
     )

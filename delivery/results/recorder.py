@@ -1,6 +1,6 @@
-"""Writes down how attempts ended, many at a time: the updates that came while one batch was being written are the next
-batch. An update that cannot be written is kept and tried again. Until it is written the local queue counts it as
-unwritten, and too many of those stop new calls: nothing piles up behind a database that is down.
+"""Records how attempts ended, in batches: updates that arrive while one batch is being written form the next batch. An
+update that cannot be written is kept and tried again. Until it is written, the local queue counts its row as unwritten,
+and too many unwritten rows stop new calls. So memory stays bounded while Postgres is down.
 """
 
 import asyncio
@@ -27,29 +27,34 @@ RECORD_BATCH_ROWS = 500
 
 @dataclass(slots=True)
 class Recorder:
+    """Writes updates of deliveries to Postgres, and wakes the announcer."""
+
     pool: Pool
     metrics: Metrics
     announcer: Announcer
-    _waiting: list[DeliveryUpdate] = field(default_factory=list)
+    _submitted: list[DeliveryUpdate] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
 
-    def submit(self, result: DeliveryUpdate) -> None:
-        self._waiting.append(result)
+    def submit(self, update: DeliveryUpdate) -> None:
+        """Hand an update over to `run`, which writes it in one of its next batches."""
+        self._submitted.append(update)
         self._arrived.set()
 
     def close(self) -> None:
-        """No more will be submitted: `run` ends when all is written."""
+        """Let `run` end when all submitted updates are written. No update may be submitted after this call."""
         self._closing = True
         self._arrived.set()
 
     async def run(self, on_written: Callable[[Sequence[DeliveryUpdate]], None]) -> None:
-        """Tells of each batch that is written, or known to be void."""
+        """Write submitted updates until `close`. It calls `on_written` after each batch: its updates are committed, or
+        void because another process owned the deliveries.
+        """
         backoff = Backoff()
         while True:
             with waiting_outside():
                 await self._arrived.wait()
-            batch, self._waiting = self._waiting[:RECORD_BATCH_ROWS], self._waiting[RECORD_BATCH_ROWS:]
+            batch, self._submitted = self._submitted[:RECORD_BATCH_ROWS], self._submitted[RECORD_BATCH_ROWS:]
             if not batch:
                 if self._closing:
                     return
@@ -59,16 +64,16 @@ class Recorder:
                 await self._write(batch)
                 backoff.reset()
             except RETRYABLE_ERRORS as error:
-                self._waiting = batch + self._waiting
+                self._submitted = batch + self._submitted
                 pause = backoff.next_pause()
                 get_log().warning("recording_waits", error=describe(error), retry_in_seconds=round(pause, 1))
                 await asyncio.sleep(pause)
                 continue
             on_written(batch)
 
-    async def _write(self, results: Sequence[DeliveryUpdate]) -> None:
+    async def _write(self, updates: Sequence[DeliveryUpdate]) -> None:
         written = await store_together_or_one_by_one(
-            results,
+            updates,
             self._write_together,
             _refused,
             self.metrics.split_batches.inc,
@@ -76,50 +81,52 @@ class Recorder:
         reached(Point.DELIVERY_RECORDED)
         self.announcer.wake()
         in_detail = get_log().is_enabled_for(logging.DEBUG)
-        for result, kept in zip(results, written, strict=True):
+        for update, kept in zip(updates, written, strict=True):
             try:
-                self._observe(result, kept=kept, in_detail=in_detail)
-            except Exception as error:  # noqa: BLE001 - it is written; what is said about it must not undo that
+                self._observe(update, kept=kept, in_detail=in_detail)
+            except Exception as error:  # noqa: BLE001 - the update is committed: a failing log line must not repeat it
                 get_log().error("observing_failed", error_type=type(error).__name__)
 
-    async def _write_together(self, results: Sequence[DeliveryUpdate]) -> list[bool]:
+    async def _write_together(self, updates: Sequence[DeliveryUpdate]) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            held = await record(connection, results)
-        return [(result.delivery.id, result.delivery.version) in held for result in results]
+            held = await record(connection, updates)
+        return [(update.delivery.id, update.delivery.version) in held for update in updates]
 
-    def _observe(self, result: DeliveryUpdate, *, kept: bool, in_detail: bool) -> None:
-        """Of most there is nothing to say, and making a log ready to say it would take longer than all the rest."""
-        delivery, attempt = result.delivery, result.attempt
+    def _observe(self, update: DeliveryUpdate, *, kept: bool, in_detail: bool) -> None:
+        """Count an update and log it. Most updates need no log line. A log is bound only where a line is written,
+        because binding takes longer than the rest of this method.
+        """
+        delivery, attempt = update.delivery, update.attempt
         if not kept:
             self.metrics.leases_lost.inc()
-            _log_about(result).warning("lease_lost", dropped=result.status)
+            _log_about(update).warning("lease_lost", dropped=update.status)
             return
         if attempt is None:
             self.metrics.given_back.inc()
-            _log_about(result).info("given_back", reason=result.reason)
+            _log_about(update).info("given_back", reason=update.reason)
             return
         if delivery.retry_count == 0:
             self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())
-        match result.status:
+        match update.status:
             case DeliveryStatus.COMPLETED:
                 self.metrics.completed.inc()
                 if in_detail:
-                    _log_about(result).debug("delivered")
+                    _log_about(update).debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
                 self.metrics.lateness[Stage.DELIVERED].observe((delivered_at - delivery.due_at).total_seconds())
                 if log_if_late(delivery, delivered_at):
                     self.metrics.late.inc()
             case DeliveryStatus.FAILED:
                 self.metrics.failed.inc()
-                _log_about(result).warning("delivery_failed", reason=result.reason)
+                _log_about(update).warning("delivery_failed", reason=update.reason)
             case _:
                 self.metrics.retries.inc()
-                pause = result.pause.total_seconds() if result.pause is not None else 0.0
-                _log_about(result).info("delivery_retry", reason=result.reason, retry_in_seconds=round(pause, 1))
+                pause = update.pause.total_seconds() if update.pause is not None else 0.0
+                _log_about(update).info("delivery_retry", reason=update.reason, retry_in_seconds=round(pause, 1))
 
 
-def _log_about(result: DeliveryUpdate) -> Log:
-    delivery, attempt = result.delivery, result.attempt
+def _log_about(update: DeliveryUpdate) -> Log:
+    delivery, attempt = update.delivery, update.attempt
     log = get_log().bind(
         idempotency_key=delivery.idempotency_key,
         id=delivery.job_id,
@@ -134,9 +141,9 @@ def _log_about(result: DeliveryUpdate) -> Log:
     )
 
 
-def _refused(result: DeliveryUpdate, error: str) -> bool:
-    # A bug, not a lost lease; but to the row it is the same: its lease ends, and it is tried again.
-    get_log().error("record_refused", idempotency_key=result.delivery.idempotency_key, error=error)
+def _refused(update: DeliveryUpdate, error: str) -> bool:
+    # This is a bug and no lost lease, with the same effect on the row: its lease ends, and it is called again.
+    get_log().error("record_refused", idempotency_key=update.delivery.idempotency_key, error=error)
     return False
 
 

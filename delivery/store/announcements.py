@@ -1,4 +1,7 @@
-"""SQL for outcome events that are still to be published."""
+"""SQL for `delivery_announcements`: the outcome events that are still to be published.
+
+`coalesce($n, now())`: production passes null, so Postgres' clock decides what is due; tests pass an instant.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,6 +21,8 @@ select a.delivery_id, a.refusals, d.job_id, d.topic, d.sequence, d.due_at, d.ide
 
 
 class Announcement(msgspec.Struct, frozen=True, gc=False):
+    """An ended delivery whose outcome event is still to be published."""
+
     delivery_id: int
     refusals: int
     job_id: str
@@ -33,13 +38,13 @@ class Announcement(msgspec.Struct, frozen=True, gc=False):
 
 
 async def claim_announcements(connection: Connection, limit: int, now: datetime | None = None) -> list[Announcement]:
-    """Locked until the transaction ends, and skipped by everybody else."""
+    """Lock announcements that are due, the oldest first. Other transactions skip the rows until this one ends."""
     rows = await connection.fetch(CLAIM_ANNOUNCEMENTS, now, limit)
     return [Announcement(**{**row, "status": DeliveryStatus(row["status"])}) for row in rows]
 
 
 DELETE_ANNOUNCED = "delete from delivery_announcements where delivery_id = any($1::bigint[])"
-PUT_OFF_ANNOUNCEMENTS = """
+POSTPONE_REFUSED = """
 update delivery_announcements a
    set refusals = a.refusals + 1, announce_at = clock_timestamp() + p.pause
   from unnest($1::bigint[], $2::interval[]) as p(delivery_id, pause)
@@ -47,11 +52,11 @@ update delivery_announcements a
 """
 
 
-async def settle_announcements(
-    connection: Connection, announced: Sequence[int], put_off: Mapping[int, timedelta]
-) -> None:
-    """After the commit: what was confirmed is forgotten, what was refused waits for its pause."""
-    if announced:
-        await connection.execute(DELETE_ANNOUNCED, list(announced))
-    if put_off:
-        await connection.execute(PUT_OFF_ANNOUNCEMENTS, list(put_off.keys()), list(put_off.values()))
+async def record_announced(connection: Connection, confirmed: Sequence[int], refused: Mapping[int, timedelta]) -> None:
+    """After the commit: the rows of confirmed events are deleted, and the rows of refused events are due after their
+    pause. Both arguments hold ids of deliveries.
+    """
+    if confirmed:
+        await connection.execute(DELETE_ANNOUNCED, list(confirmed))
+    if refused:
+        await connection.execute(POSTPONE_REFUSED, list(refused.keys()), list(refused.values()))

@@ -1,6 +1,7 @@
 """SQL that claims deliveries which are due, with a lease.
 
-`coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant."""
+`coalesce($n, now())`: production passes null, so Postgres' clock decides what is due; tests pass an instant.
+"""
 
 from datetime import datetime
 
@@ -10,8 +11,8 @@ from delivery.dispatch.local_queue import Room
 from delivery.model import Delivery
 from shared.postgres.pool import Connection
 
-# A claim must cost the same whatever waits, so its plan must not depend on what the statistics say, or said when the
-# statement was first planned: always by the indexes that were made for it.
+# The cost of a claim must not grow with the table. So its plan must not depend on the table's statistics, neither on
+# the newest nor on those of the moment when the statement was first planned: it always uses the indexes made for it.
 DELIVERY_PLANNER_SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -20,7 +21,7 @@ DELIVERY_PLANNER_SETTINGS = {
 }
 
 
-_AND_LEASE = """
+_LEASE_DUE_ROWS = """
 update deliveries
    set status = 'PROCESSING',
        version = version + 1,
@@ -32,8 +33,8 @@ returning deliveries.id, version, job_id, idempotency_key, topic, sequence, due_
           coalesce($1::timestamptz, now()) as claimed_at, payload, url, host, headers, timeout_seconds, max_retries,
           retry_count, secret, traceparent, trigger_id"""
 
-# The oldest first. Only the oldest few are looked at, so that it costs the same however many there are; if a host that
-# has no room fills them all, CLAIM_ROUND finds the others behind it.
+# The oldest rows first. The statement reads only a limited number of them, so its cost does not grow with the table. If
+# hosts without room have all of these rows, CLAIM_ROUND finds the rows of other hosts behind them.
 CLAIM_OLDEST = f"""
 with oldest as materialized (
     select id, host, next_attempt_at from deliveries
@@ -55,14 +56,13 @@ with oldest as materialized (
              where id = chosen.id and status in ('PENDING', 'PROCESSING')
                and next_attempt_at <= coalesce($1::timestamptz, now())
                for no key update skip locked) as d
-), leased as ({_AND_LEASE}
+), leased as ({_LEASE_DUE_ROWS}
 )
-select leased.*, (select count(*) from oldest) as looked_at from (values (1)) as always left join leased on true
+select leased.*, (select count(*) from oldest) as rows_read from (values (1)) as always left join leased on true
 """  # noqa: S608 - put together from constants
 
-# Host by host: `hosts` steps over the index from one host to the next, and ends as soon as `due` has what it needs.
-# What a host has waiting does not matter, only whether it has something; a host without room is stepped over like one
-# without rows.
+# Host by host: `hosts` steps through the index from one host to the next, and ends as soon as `due` has enough rows.
+# Its cost does not depend on the number of rows of a host; a host without room is skipped like one without rows.
 CLAIM_ROUND = f"""
 with recursive hosts(host) as (
     (select host from deliveries where status in ('PENDING', 'PROCESSING') and host > $7 order by host limit 1)
@@ -84,24 +84,29 @@ with recursive hosts(host) as (
      where hosts.host is not null and coalesce(exception.room, $5) > 0
      limit $6
 )
-{_AND_LEASE}
+{_LEASE_DUE_ROWS}
 """  # noqa: S608
 
 
 async def claim_oldest(
-    connection: Connection, room: Room, lease_margin: float, look_at: int, now: datetime | None = None
+    connection: Connection, room: Room, lease_margin: float, max_rows_read: int, now: datetime | None = None
 ) -> tuple[list[Delivery], int]:
-    """After the commit: the rows that are returned, new, retryable and abandoned alike, are leased to this process for
-    the call's own timeout and the margin from now. Also returns how many due rows were looked at, `look_at` at most.
+    """Claim the oldest rows that are due: new ones, ones that wait for a retry, and ones whose lease has ended.
+
+    After the commit: the returned rows are leased to this process from now on, for the call's own timeout and the
+    margin. Also returns how many due rows were read, at most `max_rows_read`.
     """
-    rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), look_at)
-    return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["looked_at"]
+    rows = await connection.fetch(CLAIM_OLDEST, *_bounds(room, lease_margin, now), max_rows_read)
+    return [_delivery(row) for row in rows if row["id"] is not None], rows[0]["rows_read"]
 
 
 async def claim_round(
     connection: Connection, room: Room, lease_margin: float, after_host: str, now: datetime | None = None
 ) -> list[Delivery]:
-    """The same for hosts that come after the given one in the order of names, each up to its room."""
+    """Claim rows of the hosts that come after the given one in the order of names, each up to its room.
+
+    After the commit: the returned rows are leased to this process, as after `claim_oldest`.
+    """
     rows = await connection.fetch(CLAIM_ROUND, *_bounds(room, lease_margin, now), after_host)
     return [_delivery(row) for row in rows]
 
@@ -113,7 +118,7 @@ def _bounds(room: Room, lease_margin: float, now: datetime | None) -> tuple[obje
 
 def _delivery(row: asyncpg.Record) -> Delivery:
     columns = dict(row)
-    columns.pop("looked_at", None)
+    columns.pop("rows_read", None)
     return Delivery(**columns)
 
 
@@ -124,6 +129,9 @@ select extract(epoch from min(next_attempt_at) - now()) from deliveries
 
 
 async def seconds_until_next(connection: Connection) -> float | None:
-    """By Postgres' clock. What is due already was claimed, or its host has no room: not worth waking for."""
+    """Return the seconds until the next row is due, by Postgres' clock. None: no row is due later.
+
+    It leaves out rows that are due already: they are claimed, or their host has no room.
+    """
     seconds = await connection.fetchval(NEXT_DUE_DELIVERY)
     return None if seconds is None else float(seconds)

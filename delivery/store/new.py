@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 from delivery.events import NewDelivery
 from shared.postgres.pool import Connection
 
-# It returns one array and not as many rows: that is far less to read.
+# It returns one array and not one row for each key: an array takes far less time to read.
 INSERT_NEW = """
 with inserted as (
     insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
@@ -28,7 +28,7 @@ select array_agg(idempotency_key) from inserted
 async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) -> Set[str]:
     """After the commit: every key has its delivery. Returns the keys that had none before.
 
-    In the order of keys: that is what keeps two replicas with the same events from deadlocking.
+    The rows are inserted in the order of their keys, so that two replicas with the same events do not deadlock.
     """
     keys = await connection.fetchval(
         INSERT_NEW,

@@ -21,8 +21,8 @@ select id, job_id, idempotency_key, topic, due_at, finished_at, retry_count + 1 
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which failed deliveries: what is None does not matter."""
+class ReplayFilter:
+    """Which failed deliveries to find. A field that is None has no effect."""
 
     delivery_ids: Sequence[int] | None = None
     job_ids: Sequence[str] | None = None
@@ -33,6 +33,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class FailedDelivery:
+    """A failed delivery, as `duebell deliveries replay` shows it."""
+
     id: int
     job_id: str
     idempotency_key: str
@@ -44,8 +46,8 @@ class FailedDelivery:
     host: str
 
 
-async def select_failed(connection: Connection, wanted: Wanted, limit: int) -> list[FailedDelivery]:
-    """Those that were not replayed yet, the oldest failure first."""
+async def select_failed(connection: Connection, wanted: ReplayFilter, limit: int) -> list[FailedDelivery]:
+    """Find failed deliveries that have no replay yet, the oldest failure first."""
     rows = await connection.fetch(
         SELECT_FAILED,
         wanted.delivery_ids,
@@ -77,7 +79,7 @@ returning replay_of, id
 
 
 async def replay(connection: Connection, delivery_ids: Sequence[int]) -> dict[int, int]:
-    """After the commit each of them has a new delivery that carries its key. Returns which became which; one that
-    somebody else replayed meanwhile is not among them.
+    """After the commit: each of the deliveries has a replay, which is a new delivery with the same key. Returns the id
+    of the replay for each delivery that had none before this call.
     """
     return {row["replay_of"]: row["id"] for row in await connection.fetch(REPLAY, list(delivery_ids))}

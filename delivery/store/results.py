@@ -1,14 +1,11 @@
-"""The delivery service's SQL for open deliveries: storing, claiming and recording.
-
-`coalesce($n, now())`: production passes null, and Postgres' clock decides what is due; tests pass an instant.
-"""
+"""SQL that records how attempts ended."""
 
 from collections.abc import Sequence
 
 from delivery.model import DeliveryUpdate
 from shared.postgres.pool import Connection
 
-# The guard on version: a worker that lost its lease finds no row, and neither its attempt nor its outcome is written.
+# The guard on version: a process that lost its lease finds no row, and neither its attempt nor its outcome is written.
 RECORD = """
 with outcome as (
     select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::interval[], $6::text[],
@@ -40,8 +37,8 @@ select array_agg(id) as ids, array_agg(version) as versions from recorded
 
 
 async def record(connection: Connection, updates: Sequence[DeliveryUpdate]) -> set[tuple[int, int]]:
-    """After the commit: attempts and new states of all deliveries whose lease was still held, and a row to announce for
-    each that ended. Returns the ids and versions of those deliveries.
+    """After the commit: the deliveries whose lease was still held have their attempt and their new status, and each
+    that ended has a row in `delivery_announcements`. Returns the ids and versions of these deliveries.
     """
     rows = [
         (

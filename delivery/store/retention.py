@@ -1,4 +1,4 @@
-"""The delivery service's SQL for deliveries that ended: announcing, replaying, deleting."""
+"""SQL that deletes deliveries which ended long ago."""
 
 from datetime import timedelta
 
@@ -14,5 +14,7 @@ delete from deliveries where id in (
 
 
 async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """How many are gone, with their attempts. Small batches: each is a short transaction."""
+    """After the commit: at most `limit` deliveries that ended long ago are deleted, with their attempts. Returns how
+    many. A delivery that is still to be announced stays.
+    """
     return int((await connection.execute(DELETE_FINISHED_DELIVERIES, older_than, limit)).split()[-1])

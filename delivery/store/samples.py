@@ -1,4 +1,4 @@
-"""SQL that counts what there is to do, up to a bound."""
+"""SQL that counts open deliveries, up to a limit."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,12 +12,15 @@ select count(*) as deliveries, min(due_at) as oldest
 
 
 async def count_open(connection: Connection, up_to: int) -> tuple[int, datetime | None]:
-    """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
+    """Count open deliveries up to a limit, and return the earliest due moment of those counted.
+
+    The limit matters at a start after a long downtime, when there may be millions.
+    """
     row = await connection.fetchrow(COUNT_OPEN, up_to)
     return (row["deliveries"], row["oldest"]) if row else (0, None)
 
 
-# Both parts stop at their bound, whatever the table holds.
+# Both counts stop at their limit, so the cost does not grow with the table.
 SAMPLE_DELIVERIES = """
 with unfinished as (
     select count(*) as deliveries from (
@@ -38,6 +41,8 @@ select unfinished.deliveries as open,
 
 @dataclass(frozen=True, slots=True)
 class Sample:
+    """How many deliveries are open and overdue; the values of four gauges."""
+
     open: int
     overdue: int
     oldest_overdue_seconds: float
@@ -45,7 +50,7 @@ class Sample:
 
 
 async def sample_deliveries(connection: Connection, up_to: int) -> Sample:
-    """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
+    """Count open and overdue deliveries up to a limit, at a cost that does not grow with their number."""
     row = await connection.fetchrow(SAMPLE_DELIVERIES, up_to)
     if row is None:
         raise LookupError("a query without a condition gave no row")

@@ -255,8 +255,8 @@ _DELIVERY = (
         name="unconfirmed-outcome-forgotten",
         harm="An application never hears how a delivery ended, because the broker gave no answer just then.",
         file="delivery/results/announcer.py",
-        before="[one.delivery_id for one, verdict in judged if verdict is PublishResult.CONFIRMED],",
-        after="[one.delivery_id for one, verdict in judged if verdict in (PublishResult.CONFIRMED, 'unknown')],",
+        before="[one.delivery_id for one, result in published if result is PublishResult.CONFIRMED],",
+        after="[one.delivery_id for one, result in published if result in (PublishResult.CONFIRMED, 'unknown')],",
         tests=(
             "tests/integration/delivery/test_announcing.py::test_what_the_broker_gave_no_verdict_on_is_announced_again",
         ),

@@ -56,6 +56,6 @@ def call_all(queue: LocalQueue, seconds: float = 0.005) -> list[str]:
     hosts = [leased.delivery.host for leased in queue.start_all(0.0)]
     for host in hosts:
         queue.end_call(host)
-        queue.report(host, well=True, seconds=seconds, now=0.0)
+        queue.report(host, healthy=True, seconds=seconds, now=0.0)
         queue.note_written(1)
     return hosts

@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from delivery.store.replay import Wanted, select_failed
+from delivery.store.replay import ReplayFilter, select_failed
 from tests.support.application import Application
 from tests.support.delivery_rows import wait_for_deliveries, wait_for_delivery
 from tests.support.due_events import a_due, publish_due
@@ -79,16 +79,16 @@ async def test_failed_deliveries_are_tried_again_under_the_same_key(
         assert ids(dry_run) == {"tea", "pot", "cup"}
         assert await database.fetchval("select count(*) from deliveries") == 5, "a dry run changes nothing"
         for wanted, found in {
-            Wanted(reason="http_404"): {"tea", "pot", "cup"},
-            Wanted(reason="http*", job_ids=("pot", "good")): {"pot"},
-            Wanted(reason="*"): {"tea", "pot", "cup", "inside"},
-            Wanted(reason="httpX404"): set(),  # _ and % mean themselves
-            Wanted(delivery_ids=(tea["id"],)): {"tea"},
-            Wanted(since=tea["finished_at"] + timedelta(hours=1)): set(),
-            Wanted(until=tea["finished_at"] - timedelta(hours=1)): set(),
+            ReplayFilter(reason="http_404"): {"tea", "pot", "cup"},
+            ReplayFilter(reason="http*", job_ids=("pot", "good")): {"pot"},
+            ReplayFilter(reason="*"): {"tea", "pot", "cup", "inside"},
+            ReplayFilter(reason="httpX404"): set(),  # _ and % mean themselves
+            ReplayFilter(delivery_ids=(tea["id"],)): {"tea"},
+            ReplayFilter(since=tea["finished_at"] + timedelta(hours=1)): set(),
+            ReplayFilter(until=tea["finished_at"] - timedelta(hours=1)): set(),
         }.items():
             assert {failed.job_id for failed in await select_failed(database, wanted, 10)} == found, wanted
-        assert len(await select_failed(database, Wanted(reason="*"), limit=2)) == 2
+        assert len(await select_failed(database, ReplayFilter(reason="*"), limit=2)) == 2
 
         refused = run_replay(site, "--job", "tea")
         assert refused.returncode == 1

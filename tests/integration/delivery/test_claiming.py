@@ -95,8 +95,8 @@ async def test_a_host_that_fills_the_view_is_stepped_over_in_a_round(database: A
     await insert_rows(database, "a:80", 2)
     await insert_rows(database, "z:80", 2)
     async with database.transaction():
-        claimed, looked_at = await claim_oldest(database, Room(10, 10, {"dead:80": 0}), MARGIN, 20)
-    assert (claimed, looked_at) == ([], 20)
+        claimed, rows_read = await claim_oldest(database, Room(10, 10, {"dead:80": 0}), MARGIN, 20)
+    assert (claimed, rows_read) == ([], 20)
     assert hosts_of(await claim_in_round(database, total=3, after="b", dead=0)) == {"z": 2}
     assert hosts_of(await claim_in_round(database, total=3, dead=0)) == {"a": 2}
 

@@ -9,7 +9,7 @@ import pytest
 import structlog
 from aiohttp import web
 
-from delivery.dispatch.claimer import LOOK_AT_ROWS
+from delivery.dispatch.claimer import MAX_ROWS_READ
 from shared.postgres.errors import RETRYABLE_ERRORS
 from tests.support.application import Application, an_application
 from tests.support.builders import a_delivery
@@ -29,7 +29,7 @@ async def receivers(number: int) -> AsyncIterator[list[Receiver]]:
 
 
 async def test_behind_a_long_queue_of_a_host_without_room_the_others_are_found(site: Site, database: Any) -> None:
-    await insert_rows(database, "full:80", LOOK_AT_ROWS + 100, due_in=-100)
+    await insert_rows(database, "full:80", MAX_ROWS_READ + 100, due_in=-100)
     await insert_rows(database, "a:80", 2)
     await insert_rows(database, "z:80", 2)
     queue = a_queue(max_calls=5, max_calls_per_host=2)
@@ -53,7 +53,7 @@ async def test_a_claim_that_fails_keeps_no_slots(site: Site, database: Any) -> N
            create trigger stumble before update on deliveries
                for each row when (new.host = 'stumbles:80') execute function stumble()"""
     )
-    await insert_rows(database, "long:80", LOOK_AT_ROWS + 100, due_in=-100)
+    await insert_rows(database, "long:80", MAX_ROWS_READ + 100, due_in=-100)
     await insert_rows(database, "stumbles:80", 1)
     queue = a_queue(max_calls_per_host=2)
     async with a_claimer(site, queue) as claimer:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from delivery.dispatch.claimer import LOOK_AT_ROWS
+from delivery.dispatch.claimer import MAX_ROWS_READ
 from delivery.dispatch.local_queue import MAX_WAIT_SECONDS, LeasedDelivery
 from delivery.model import DeliveryUpdate
 from tests.support.builders import a_delivery
@@ -90,10 +90,10 @@ async def test_new_rows_do_not_overtake_old_ones_behind_the_long_queue_of_a_dead
     site: Site, database: Any
 ) -> None:
     """More rows of a dead host than a claim looks at, then those of one that has room for four at a time."""
-    await insert_rows(database, "dead:80", LOOK_AT_ROWS + 100, due_in=-100)
+    await insert_rows(database, "dead:80", MAX_ROWS_READ + 100, due_in=-100)
     await insert(database, "old-", "http://alive:80/", 10, late=50.0)
     queue = a_queue(max_calls=20, max_calls_per_host=4, failures=1)
-    queue.report("dead:80", well=False, seconds=1.0, now=time.monotonic())
+    queue.report("dead:80", healthy=False, seconds=1.0, now=time.monotonic())
     claimed: list[set[str]] = []
     async with a_claimer(site, queue) as claimer:
         for number in range(4):
@@ -134,7 +134,7 @@ async def test_rows_that_will_wait_for_a_quick_host_take_no_room_from_other_host
     """They are older, and more than all calls that are allowed: a claim brings the others' rows all the same."""
     queue = a_queue(max_calls=64, max_calls_per_host=16)
     for _ in range(20):
-        queue.report("quick:80", well=True, seconds=0.001, now=time.monotonic())
+        queue.report("quick:80", healthy=True, seconds=0.001, now=time.monotonic())
     await insert_rows(database, "quick:80", 500, due_in=-100)
     async with a_claimer(site, queue) as claimer:
         first = await claimer.claim_once()  # of a host that has no rows here yet: no more than may be called

@@ -82,7 +82,7 @@ async def test_when_all_lookups_hang_the_others_are_not_charged_with_it(monkeypa
 
 
 async def test_names_of_one_domain_that_hang_leave_lookups_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "MAX_HANGING_OF_ONE_DOMAIN", 2)
+    monkeypatch.setattr(resolver, "MAX_HANGING_LOOKUPS_PER_DOMAIN", 2)
     with a_lookup_that_hangs_below(".hangs.example") as look_up:
         async with a_receiver() as receiver, Caller.opened(LOOPBACK, 0.2, look_up) as caller:
             hanging = [caller.call(a_request(f"http://n{n}.hangs.hangs.example/")) for n in range(5)]

@@ -70,7 +70,7 @@ async def test_a_call_that_ends_makes_room_for_any_host_if_all_calls_were_under_
             reservation.add([a_delivery(host="down:80")])
             reservation.commit(time.monotonic())
         [leased] = queue.start_all(time.monotonic())
-        queue.report("down:80", well=False, seconds=1.0, now=time.monotonic())
+        queue.report("down:80", healthy=False, seconds=1.0, now=time.monotonic())
         queue.end_call(leased.delivery.host)
         dispatcher._claim_after_call("down:80", was_full=True)
         await eventually(lambda: has_claimed(table, 2))

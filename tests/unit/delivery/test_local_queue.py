@@ -32,18 +32,18 @@ def start(queue: LocalQueue, host: str, number: int = 1) -> None:
         assert queue.start_next(host, 0.0)
 
 
-def called(queue: LocalQueue, times: int, seconds: float, *, well: bool = True, host: str = A) -> None:
+def called(queue: LocalQueue, times: int, seconds: float, *, healthy: bool = True, host: str = A) -> None:
     """Calls from the claim to the written outcome."""
     for _ in range(times):
         take(queue, host)
         start(queue, host)
         queue.end_call(host)
-        queue.report(host, well=well, seconds=seconds, now=0.0)
+        queue.report(host, healthy=healthy, seconds=seconds, now=0.0)
         queue.note_written(1)
 
 
 def failing(queue: LocalQueue, times: int, now: float) -> list[BreakerChange | None]:
-    return [queue.report(A, well=False, seconds=0.01, now=now) for _ in range(times)]
+    return [queue.report(A, healthy=False, seconds=0.01, now=now) for _ in range(times)]
 
 
 def ids(deliveries: Iterable[Delivery]) -> list[int]:
@@ -177,12 +177,12 @@ def test_rows_that_wait_for_a_host_that_turns_bad_take_no_more_room_than_it_may_
     queue = a_queue()
     busy_and_quick(queue, waiting=30, calling=2)
     assert queue.free == 10 - 2
-    queue.report(A, well=False, seconds=0.005, now=0.0)
+    queue.report(A, healthy=False, seconds=0.005, now=0.0)
     assert queue.free == 10 - 4, "one failure"
 
     queue = a_queue()
     busy_and_quick(queue, waiting=30, calling=4)
-    queue.report(A, well=True, seconds=60.0, now=0.0)
+    queue.report(A, healthy=True, seconds=60.0, now=0.0)
     assert queue.free == 10 - 4, "one slow answer"
 
 
@@ -227,7 +227,7 @@ def test_a_host_that_is_slow_unknown_or_failing_has_none_waiting() -> None:
     queue = a_queue()
     assert queue.room_of(A, 0.0) == 4
     called(queue, 30, seconds=0.01)
-    called(queue, 1, seconds=0.01, well=False)
+    called(queue, 1, seconds=0.01, healthy=False)
     assert queue.room_of(A, 0.0) == 4
     called(queue, 50, seconds=5.0)
     assert queue.room_of(A, 0.0) == 4
@@ -259,7 +259,7 @@ def test_failures_in_a_row_open_the_breaker_once() -> None:
 def test_a_success_in_between_starts_the_count_again() -> None:
     queue = a_queue()
     failing(queue, 2, now=1.0)
-    assert queue.report(A, well=True, seconds=0.01, now=1.0) is None
+    assert queue.report(A, healthy=True, seconds=0.01, now=1.0) is None
     assert failing(queue, 2, now=1.0) == [None, None]
     assert queue.open_breakers == 0
 
@@ -280,7 +280,7 @@ def test_a_failed_probe_makes_the_pause_longer_up_to_its_limit() -> None:
     failing(queue, 3, now=100.0)
     now, pauses = 105.0, []
     for _ in range(4):
-        queue.report(A, well=False, seconds=0.01, now=now)
+        queue.report(A, healthy=False, seconds=0.01, now=now)
         pauses.append(queue.next_probe_in(now))
         now += pauses[-1] or 0.0
     assert pauses == [10.0, 20.0, 20.0, 20.0]
@@ -296,14 +296,14 @@ def test_calls_that_began_before_the_breaker_opened_change_nothing() -> None:
 def test_a_success_closes_it_and_gives_all_the_room_back() -> None:
     queue = a_queue()
     failing(queue, 3, now=100.0)
-    assert queue.report(A, well=True, seconds=5.0, now=105.0) is BreakerChange.CLOSED
+    assert queue.report(A, healthy=True, seconds=5.0, now=105.0) is BreakerChange.CLOSED
     assert (queue.open_breakers, queue.room_of(A, 105.0)) == (0, 4)
 
 
 def test_old_failures_of_a_host_that_is_not_called_are_forgotten() -> None:
     queue = a_queue()
     failing(queue, 3, now=100.0)
-    queue.report(B, well=False, seconds=0.01, now=100.0)
+    queue.report(B, healthy=False, seconds=0.01, now=100.0)
     queue.forget_idle(now=105.0 + FORGET_AFTER_SECONDS)
     assert queue.open_breakers == 1, "its pause ended only just then"
     queue.forget_idle(now=120.0 + FORGET_AFTER_SECONDS)

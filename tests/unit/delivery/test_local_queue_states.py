@@ -87,13 +87,13 @@ class QueueMachine(RuleBasedStateMachine):
             self._move(row, "waiting", "calling")
 
     @precondition(lambda self: "calling" in self.place.values())
-    @rule(number=st.integers(1, 4), well=st.sampled_from((True, True, True, False, None)), took=seconds)
-    def end_calls(self, number: int, well: bool | None, took: float) -> None:
+    @rule(number=st.integers(1, 4), healthy=st.sampled_from((True, True, True, False, None)), took=seconds)
+    def end_calls(self, number: int, healthy: bool | None, took: float) -> None:
         for row in [row for row, place in self.place.items() if place == "calling"][:number]:
             self.queue.end_call(self.host[row])
             self._move(row, "calling", "unwritten")
-            if well is not None:
-                self.queue.report(self.host[row], well=well, seconds=took, now=self.now)
+            if healthy is not None:
+                self.queue.report(self.host[row], healthy=healthy, seconds=took, now=self.now)
 
     @rule()
     def withdraw_stale(self) -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.attempt.retry import (
-    LOOKUP_PAUSE,
-    SECRET_PAUSE,
+    MISSING_SECRET_PAUSE,
+    TOO_MANY_LOOKUPS_PAUSE,
     Answered,
     CallError,
     CallResult,
@@ -67,13 +67,13 @@ def test_what_can_never_be_called_fails_at_once(error: str) -> None:
 
 def test_a_missing_secret_is_waited_for() -> None:
     outcome = decide(Unanswered(CallError.SECRET_MISSING), attempt(), POLICY)
-    assert outcome == Retry(SECRET_PAUSE, "secret_missing")
+    assert outcome == Retry(MISSING_SECRET_PAUSE, "secret_missing")
 
 
 @pytest.mark.parametrize("retry_count", [0, 3])
 def test_what_was_not_tried_for_want_of_a_lookup_waits_even_if_its_retries_are_used_up(retry_count: int) -> None:
     outcome = decide(Unanswered(CallError.TOO_MANY_LOOKUPS), attempt(retry_count, chance=0.5), POLICY)
-    assert outcome == Postpone(LOOKUP_PAUSE * 1.5, "too_many_lookups")
+    assert outcome == Postpone(TOO_MANY_LOOKUPS_PAUSE * 1.5, "too_many_lookups")
 
 
 def test_a_delivery_without_retries_has_one_attempt() -> None:
@@ -127,7 +127,7 @@ def test_retry_after_is_honoured_within_its_cap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "well"),
+    ("result", "healthy"),
     [
         (Answered(200), True),
         (Answered(404), True),
@@ -144,8 +144,8 @@ def test_retry_after_is_honoured_within_its_cap() -> None:
         (Unanswered(CallError.TOO_MANY_LOOKUPS), None),
     ],
 )
-def test_what_an_attempt_says_about_its_host(result: CallResult, well: bool | None) -> None:
-    assert shows_healthy_host(result) is well
+def test_what_an_attempt_says_about_its_host(result: CallResult, healthy: bool | None) -> None:
+    assert shows_healthy_host(result) is healthy
 
 
 def test_labels_come_from_a_closed_list() -> None:

@@ -57,7 +57,7 @@ def test_what_is_no_secret_is_refused_without_repeating_it(text: str, says: str)
 
 
 def test_a_secret_added_to_the_file_is_known_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signing, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(signing, "FILE_CHECK_SECONDS", 0.0)
     file = tmp_path / "secrets.json"
     file.write_text(json.dumps({"old": SECRET}))
     secrets = Secrets.load(json.dumps({"from_variable": SECRET}), file)
