@@ -1,4 +1,4 @@
-"""Wires the producer: settings, logs, health, pool, broker, and the loops over its lanes."""
+"""Starts the producer: its settings, logs, health, pool and brokers, and the loops of its lanes."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,7 +8,7 @@ from datetime import timedelta
 from prometheus_client import CollectorRegistry
 
 from producer.firing import Firer
-from producer.lanes import help_lane, watch_lane
+from producer.lanes import help_lane, poll_lane
 from producer.metrics import Metrics
 from producer.priority import Precedence
 from producer.sampling import Sampler
@@ -32,38 +32,42 @@ from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 from shared.runtime.wakeup import Wakeup
 
-COUNT_OVERDUE_UP_TO = 10_000
+MAX_COUNTED_OVERDUE_ROWS = 10_000
 
 
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
+    """Run all loops of a producer until the stop, and close the stores."""
     registry = CollectorRegistry()
     metrics, names, watchdog = Metrics(registry), Names(settings.amqp_prefix), Watchdog(registry)
-    # Two connections: a broker reads each in order, and what is due now must not wait for thousands that are overdue.
-    prompt = Broker(settings.amqp_url, name="duebell-producer-prompt", names=names)
-    patient = Broker(settings.amqp_url, name="duebell-producer", names=names)
-    # Rows that wait for another try get one worker: however many they are, they take no more than their share. Triggers
-    # are asked for by hand, mostly.
-    workers = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
-    pool_size = sum(workers.values()) + 4  # and one each for both retentions, the sampler and the readiness check
+    # Two connections: RabbitMQ reads each in order, and an event that is due now must not wait for thousands of overdue
+    # ones.
+    due_now = Broker(settings.amqp_url, name="duebell-producer-due-now", names=names)
+    overdue = Broker(settings.amqp_url, name="duebell-producer", names=names)
+    # The retry lane has one Firer: however many rows wait there, they take no more than its share. Triggers are few:
+    # most are asked for by hand.
+    firers_of = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
+    pool_size = sum(firers_of.values()) + 4  # and one each for both retentions, the sampler and the readiness check
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PRODUCER_PLANNER_SETTINGS) as pool,
-        prompt.connected(),
-        patient.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [prompt, patient])),
+        due_now.connected(),
+        overdue.connected(),
+        serve_health(
+            settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [due_now, overdue])
+        ),
         AsyncExitStack() as publishers,
     ):
-        await first_of(_look_around(pool), stop.wait())
+        await first_of(_log_overdue(pool), stop.wait())
         if stop.requested:
             return
-        wakeups, precedence = {lane: Wakeup() for lane in workers}, Precedence()
+        wakeups, precedence = {lane: Wakeup() for lane in firers_of}, Precedence()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
                 tasks.create_task(run_until_stop(watchdog.watched(name, loop), stop, name))
 
-            for lane, count in workers.items():
-                broker = patient if lane.patient else prompt
-                help_wanted = Wakeup()
+            for lane, count in firers_of.items():
+                broker = overdue if lane.yields_to_due_now else due_now
+                helpers_wakeup = Wakeup()
                 firers = [
                     Firer(
                         lane=lane,
@@ -75,12 +79,12 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
-                        help_wanted=help_wanted,
-                        turn_ended=wakeups[RETRY],
+                        helpers_wakeup=helpers_wakeup,
+                        retry_lane_wakeup=wakeups[RETRY],
                     )
                     for _ in range(count)
                 ]
-                start(f"lane {lane.name}", watch_lane(firers[0], broker, wakeups[lane], stop))
+                start(f"lane {lane.name}", poll_lane(firers[0], broker, wakeups[lane], stop))
                 for number, firer in enumerate(firers[1:], start=1):
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
             start("listener", listen_until_stopped(settings.database_url, [*wakeups.values()], stop))
@@ -93,20 +97,21 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 start(f"retention of {kind}", retention.retire_until_stopped(stop))
 
 
-async def _look_around(pool: Pool) -> None:
-    """Recovery needs no mode of its own: what came due during a downtime is due now. This line says how much."""
+async def _log_overdue(pool: Pool) -> None:
+    """Log how many jobs came due during a downtime. Firing them needs nothing else: they are due now."""
     await wait_for_schema(pool)
-    overdue = await ask_until_answered(pool, lambda connection: count_overdue(connection, COUNT_OVERDUE_UP_TO))
+    overdue = await ask_until_answered(pool, lambda connection: count_overdue(connection, MAX_COUNTED_OVERDUE_ROWS))
     get_log().info(
         "recovery",
         overdue_jobs=overdue.jobs,
-        at_least=overdue.jobs == COUNT_OVERDUE_UP_TO,
+        at_least=overdue.jobs == MAX_COUNTED_OVERDUE_ROWS,
         oldest_due_at=format_instant(overdue.oldest) if overdue.oldest else None,
         newest_due_at=format_instant(overdue.newest) if overdue.newest else None,
     )
 
 
 def main() -> int:
+    """Run the producer process and return its exit code."""
     settings = load_settings(ProducerSettings)
     configure_logs("producer", settings.log_level)
     return run_service(lambda stop: produce(settings, stop), settings.shutdown_grace_seconds)

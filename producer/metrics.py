@@ -1,4 +1,4 @@
-"""What the producer counts. Labels come from closed lists: never an id or a topic."""
+"""The metrics of the producer. Labels come from closed lists: never an id or a topic."""
 
 import time
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from shared.amqp.message import PublishResult
 from shared.runtime.lateness import Stage, lateness_by_stage
 
-# Operators are told above 100 ms for a claim's query and above 200 ms for its transaction: both are bounds here.
+# Alerts compare a claim's query with 100 ms and its transaction with 200 ms, so both are bounds of buckets.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)
 
 
 @dataclass(frozen=True, slots=True)
 class LaneMetrics:
-    """One lane's own, looked up once."""
+    """The metrics of one lane, looked up once, because a lookup takes as long as an observation."""
 
     claim: Histogram
     transaction: Histogram
@@ -23,6 +23,8 @@ class LaneMetrics:
 
 
 class Metrics:
+    """All metrics of a producer process."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
@@ -33,15 +35,14 @@ class Metrics:
         not_published = Counter(
             "events_not_published", "Publishes that were not confirmed, by verdict", ["verdict"], registry=registry
         )
-        refusals = [verdict for verdict in PublishResult if verdict != PublishResult.CONFIRMED]
         self.not_published: dict[PublishResult, Counter] = {
-            verdict: not_published.labels(verdict) for verdict in refusals
+            result: not_published.labels(result) for result in PublishResult if result != PublishResult.CONFIRMED
         }
-        self.put_off = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
+        self.unreadable = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)
 
-        # Sampled: see producer.reporting. Every replica says the same, so take the maximum, not the sum.
+        # Set by the sampler. Every replica shows the same values, so take the maximum, not the sum.
         self.pending = Gauge(
             "jobs_pending", "Jobs that wait; exact up to 10,000, then Postgres' estimate", registry=registry
         )
@@ -79,8 +80,9 @@ class Metrics:
         )
 
     def of_lane(self, name: str) -> LaneMetrics:
+        """Return the metrics of one lane."""
         last_poll = self._last_poll.labels(name)
-        last_poll.set(time.time())  # one that never gets to poll is as late as one that stopped
+        last_poll.set(time.time())  # a lane that never polls is as late as one that stopped polling
         return LaneMetrics(
             self._claim.labels(name), self._transaction.labels(name), self._confirm.labels(name), last_poll
         )

@@ -1,4 +1,4 @@
-"""Reports each fired claim in metrics and logs."""
+"""Reports each fired claim in metrics and log lines."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,43 +18,43 @@ from shared.runtime.loops import LoopYielder
 
 @dataclass(frozen=True, slots=True)
 class FiredClaim:
-    """A claim that was published: its firings, and the verdicts on their messages."""
+    """A claim after its publish: its firings, and the publish results of their events."""
 
     lane: Lane
     firings: Sequence[PlannedFiring]
-    verdicts: Sequence[PublishResult]
-    channel_closed: bool  # the broker closed the channel over one of them
+    results: Sequence[PublishResult]
+    channel_closed: bool  # the broker closed the channel over one of the events
     published_at: datetime
 
 
 async def report(metrics: Metrics, fired: FiredClaim, yielder: LoopYielder) -> None:
-    """Count and log what became of a claim. Called after its commit: only then is it true."""
-    counts = Counter(fired.verdicts)
+    """Count and log the results of a claim. Call it after the claim's commit: only then are they final."""
+    counts = Counter(fired.results)
     metrics.due.inc(counts.pop(PublishResult.CONFIRMED, 0))
-    for verdict, count in counts.items():
-        metrics.not_published[verdict].inc(count)
+    for result, count in counts.items():
+        metrics.not_published[result].inc(count)
     if counts:
         get_log().warning("not_published", lane=fired.lane.name, count=counts.total(), verdicts=sorted(counts))
-    log = get_log().bind()  # once: it takes a quarter of what a line takes
-    put_off = misfired = late = 0
+    log = get_log().bind()  # once per claim: binding takes a quarter of the time of a line
+    unreadable = misfired = late = 0
     for firing in fired.firings:
-        if yielder.is_due:  # a claim of a thousand that are late is a thousand lines
+        if yielder.is_due:  # a claim of a thousand late jobs writes a thousand lines
             await yielder.give_way()
         if firing.plan is None:
-            put_off += 1
+            unreadable += 1
             continue
         if firing.plan.dropped:
             misfired += 1
             _log_misfire(firing)
-        for occurrence, verdict in zip(firing.plan.ringing, fired.verdicts[firing.messages], strict=True):
-            if verdict is not PublishResult.CONFIRMED:
+        for occurrence, result in zip(firing.plan.publish_now, fired.results[firing.messages], strict=True):
+            if result is not PublishResult.CONFIRMED:
                 continue
             lateness = fired.published_at - occurrence.at
             metrics.lateness.observe(lateness.total_seconds())
             if lateness > LATE_AFTER:
                 late += 1
                 _log_late(log, firing, occurrence, lateness)
-    metrics.put_off.inc(put_off)
+    metrics.unreadable.inc(unreadable)
     metrics.misfired.inc(misfired)
     metrics.late.inc(late)
 

@@ -1,4 +1,4 @@
-"""Shows in metrics how many jobs there are to do, and how old the oldest is."""
+"""Samples the jobs table for gauges: how many jobs there are to do, and how old the oldest is."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,13 @@ from shared.runtime.periodic import MAX_COUNTED_ROWS
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Shows how many jobs there are to do, and how old the oldest is."""
+    """Sets the gauges that show how many jobs there are to do, and how old the oldest is."""
 
     pool: Pool
     metrics: Metrics
 
     async def sample_once(self) -> None:
+        """Count the jobs, up to MAX_COUNTED_ROWS of each kind, and set the gauges."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             sample = await sample_jobs(connection, MAX_COUNTED_ROWS)
         self.metrics.pending.set(sample.pending)

@@ -1,4 +1,4 @@
-"""The producer's own settings."""
+"""The settings of the producer beside those that all services have."""
 
 from pydantic import Field
 
@@ -6,6 +6,8 @@ from shared.runtime.settings import Settings
 
 
 class ProducerSettings(Settings):
+    """The environment variables of the producer."""
+
     metrics_port: int = Field(default=9102, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
     batch_size: int = Field(default=1000, ge=1, le=5000, description="jobs per claim, at most")
     claims_in_flight: int = Field(default=3, ge=1, le=16, description="claims at a time, in each of the two main lanes")

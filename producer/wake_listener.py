@@ -1,5 +1,5 @@
-"""Hears when a consumer stores something that is due soon, and rings the lanes' wakeups. If the connection is lost, the
-lanes' polling covers for it until it is back.
+"""Listens for the notifications of consumers, which say that a job was stored that is due soon, and wakes the lanes.
+While the connection is lost, the polling of the lanes finds such jobs.
 """
 
 import asyncio
@@ -14,11 +14,12 @@ from shared.runtime.backoff import Backoff
 from shared.runtime.loops import Stop, first_of, mark_turn
 from shared.runtime.wakeup import Wakeup
 
-# A connection that died without a word is found out by asking.
+# A connection may be lost without any sign. A query that fails shows it.
 PROBE_SECONDS = 15.0
 
 
 async def listen_until_stopped(database_url: str, wakeups: Sequence[Wakeup], stop: Stop) -> None:
+    """Set all wakeups at each notification, until the stop; connect again when the connection is lost."""
     backoff = Backoff()
     while not stop.requested:
         mark_turn()
@@ -29,7 +30,7 @@ async def listen_until_stopped(database_url: str, wakeups: Sequence[Wakeup], sto
 
 
 async def _listen(database_url: str, wakeups: Sequence[Wakeup], stop: Stop, backoff: Backoff) -> None:
-    def ring_all(*_: object) -> None:
+    def wake_all(*_: object) -> None:
         for wakeup in wakeups:
             wakeup.set()
 
@@ -42,9 +43,9 @@ async def _listen(database_url: str, wakeups: Sequence[Wakeup], stop: Stop, back
     try:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
-        await connection.add_listener(CHANNEL, ring_all)
+        await connection.add_listener(CHANNEL, wake_all)
         backoff.reset()
-        ring_all()  # for what was said while this process did not listen
+        wake_all()  # notifications that were sent while this process did not listen are gone
         while not stop.requested and not lost.is_set():
             mark_turn()
             await first_of(lost.wait(), stop.sleep(PROBE_SECONDS))

@@ -1,4 +1,4 @@
-"""From a claim to its messages: what each job does now, and the ScheduleDue events that say so."""
+"""Turns a claim into messages: plans each job, and writes the ScheduleDue event of each occurrence to publish."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,19 +15,20 @@ from shared.recurrence import BadRule, Occurrence
 from shared.runtime.logs import get_log
 from shared.runtime.loops import MAX_HOLD_SECONDS, LoopYielder
 
-# One claim's worth: as much as a broker confirms well within the timeout, and as fits into memory several times over.
-MAX_MESSAGES = 1000
-MAX_BYTES = 8 * 1024 * 1024
+# The bounds of one claim: the broker confirms as much well within the publish timeout, and it fits into memory several
+# times over.
+MAX_CLAIM_MESSAGES = 1000
+MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
 IDEMPOTENCY_HEADER = "idempotency-key"
 
-# All events of a claim are fired at one moment.
+# All events of a claim have the same fired_at.
 _format_fired_at = lru_cache(maxsize=16)(format_instant)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaim:
-    """The jobs of a claim, as many as fit into its bounds, and their messages."""
+    """A claim with the firings of its jobs, as many as fit into the bounds of one claim, and their messages."""
 
     claim: Claim
     firings: list[PlannedFiring]
@@ -35,7 +36,7 @@ class PreparedClaim:
 
     @property
     def leaves_jobs(self) -> bool:
-        """Some jobs did not fit. They are left as they are: still due, for the next claim."""
+        """True if some jobs did not fit. Their rows stay unchanged: they are still due, for the next claim."""
         return len(self.firings) < len(self.claim.jobs)
 
 
@@ -45,12 +46,12 @@ async def prepare(claim: Claim, names: Names, yielder: LoopYielder) -> PreparedC
     messages: list[OutgoingMessage] = []
     size = 0
     for job in claim.jobs:
-        if len(messages) >= MAX_MESSAGES or size >= MAX_BYTES:
+        if len(messages) >= MAX_CLAIM_MESSAGES or size >= MAX_CLAIM_BYTES:
             break
         first = len(messages)
-        planned = _plan(job, claim.fires_at, yielder)
-        for number, occurrence in enumerate(planned.ringing if planned else (), start=job.sequence + 1):
-            message = due_event(job, occurrence, number, claim.fires_at, names)
+        planned = _plan(job, claim.fired_at, yielder)
+        for number, occurrence in enumerate(planned.publish_now if planned else (), start=job.sequence + 1):
+            message = due_event(job, occurrence, number, claim.fired_at, names)
             size += len(message.body)
             messages.append(message)
         firings.append(PlannedFiring(job, planned, slice(first, len(messages))))
@@ -60,10 +61,10 @@ async def prepare(claim: Claim, names: Names, yielder: LoopYielder) -> PreparedC
 
 
 def _plan(job: DueJob, now: datetime, yielder: LoopYielder) -> Plan | None:
-    """The job's plan; None if its rule cannot be read."""
+    """Plan the job. None: its rule cannot be read."""
     try:
-        planned = plan(job, now, enough=lambda: yielder.held > MAX_HOLD_SECONDS)
-    except Exception as error:  # noqa: BLE001 - the boundary of one job: it waits alone, and the others ring
+        planned = plan(job, now, is_out_of_time=lambda: yielder.held > MAX_HOLD_SECONDS)
+    except Exception as error:  # noqa: BLE001 - the boundary of one job: it waits alone, and the others are fired
         reason = str(error) if isinstance(error, BadRule) else type(error).__name__
         get_log().error("rule_unreadable", id=job.id, error=reason, **trace_headers(job.traceparent))
         return None
@@ -73,6 +74,7 @@ def _plan(job: DueJob, now: datetime, yielder: LoopYielder) -> Plan | None:
 
 
 def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> OutgoingMessage:
+    """Write the ScheduleDue of one occurrence. Published again, it has the same idempotency key."""
     due_at = format_instant(occurrence.at)
     key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)
     content: dict[str, object] = {
@@ -82,7 +84,7 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         "due_at": due_at,
         "fired_at": _format_fired_at(fired_at),
         "idempotency_key": key,
-        # Fragments go in as they are, byte for byte.
+        # A Fragment is copied byte for byte.
         "payload": orjson.Fragment(job.payload if job.payload is not None else "null"),
     }
     if job.trigger_id is not None:

@@ -1,7 +1,7 @@
-"""Deciding what a due job does now: which occurrences ring, which are dropped, and what comes after. Pure.
+"""Decides what a due job does now: which occurrences are published, which are dropped, and which one comes next. Pure.
 
-A claim handles a bounded number of occurrences of one job, so that a rule with a year to catch up on takes its turns
-like all others: what is left over waits behind those that do so, too.
+A claim publishes a bounded number of occurrences of one job, its turn. A rule with a year to catch up on so takes turns
+with all other jobs: its remaining occurrences wait behind jobs that are due.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,18 @@ from msgspec.structs import replace
 from shared.contract.messages import Misfire
 from shared.recurrence import Occurrence, Rule, RuleSpec, compile_rule
 
-# Occurrences of one job per claim.
-BURST = 20
-# Rules by their text: reading one takes as long as firing two jobs. One like this takes 2 KB; those with a long list of
-# dates are left to the smaller memory of shared.recurrence.
+# How many occurrences of one job a turn may have.
+MAX_TURN_OCCURRENCES = 20
+# Rules are cached by their text: reading a rule takes as long as firing two jobs. A rule of this length takes 2 KB.
+# Rules with a long list of dates are left to the smaller cache of shared.recurrence.
 MAX_REMEMBERED_LENGTH = 500
 
 
 class DueJob(msgspec.Struct, frozen=True, gc=False):
-    """A claimed row: locked until the transaction ends. (A struct: there are thousands a second.)"""
+    """A claimed row of a job, or of a trigger. It is locked until the claim's transaction ends.
+
+    A struct and not a dataclass, because a producer makes thousands of them a second.
+    """
 
     id: str
     version: int
@@ -42,45 +45,50 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """The due jobs that one transaction has locked."""
+
     now: datetime  # when the transaction began, by Postgres' clock
     moment: datetime  # at which the jobs are due: now, or a little later
     jobs: list[DueJob]
 
     @property
-    def fires_at(self) -> datetime:
-        """The moment; or now, if it has passed while the broker or the database was waited for."""
+    def fired_at(self) -> datetime:
+        """The moment; or now, if the moment passed while the producer waited for the broker or the database."""
         return max(self.moment, self.now)
 
     @property
-    def ahead(self) -> float:
+    def seconds_ahead(self) -> float:
+        """How long after the beginning of the transaction the moment comes."""
         return (self.moment - self.now).total_seconds()
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """`ringing` in order, then the job moves on to `then`, or is done if there is nothing more.
-
-    `cut_short`: it is done, although its rule might ring again beyond the reach of the search.
+    """What a job does now. The occurrences of `publish_now` are published in order. Then the job waits for `next`, or
+    is done if that is None.
     """
 
-    ringing: tuple[Occurrence, ...]
-    dropped: bool
-    then: Occurrence | None
-    behind: bool = False  # `then` is due already
+    publish_now: tuple[Occurrence, ...]
+    dropped: bool  # the misfire policy drops at least one late occurrence
+    next: Occurrence | None
+    next_is_due: bool = False
+    # The job is done because the search for its next occurrence reached its bound. The rule may have one beyond that.
     cut_short: bool = False
 
 
 class PlannedFiring(msgspec.Struct, frozen=True, gc=False):
-    """One job of a claim, with what it does now and the place of its events among the claim's messages."""
+    """One job of a claim, its plan, and the place of its events among the claim's messages."""
 
     job: DueJob
     plan: Plan | None  # None: its rule cannot be read
     messages: slice
 
 
-def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False) -> Plan:
-    """`enough` ends a burst early, after one occurrence at least: some rules take milliseconds for each.
+def plan(job: DueJob, now: datetime, is_out_of_time: Callable[[], bool] = lambda: False) -> Plan:
+    """Plan the job. `is_out_of_time` ends its turn early, after one occurrence at least: some rules take milliseconds
+    to find each next one.
 
-    BadRule if the stored rule can no longer be read (a zone that the time zone database gave up, say).
+    Raises BadRule if the stored rule can no longer be read, for example because the time zone database dropped its
+    zone.
     """
     if job.rule is None:
         dropped = job.misfire is Misfire.SKIP and job.occurrence.at < now - job.misfire_grace
@@ -89,24 +97,24 @@ def plan(job: DueJob, now: datetime, enough: Callable[[], bool] = lambda: False)
     rule = _read_rule(job.rule)
     start, misfired_before = job.occurrence, now - job.misfire_grace
     if job.misfire is Misfire.ALL or start.at >= misfired_before:
-        return _burst(rule, start, now, enough)
+        return _plan_turn(rule, start, now, is_out_of_time)
 
     latest = rule.latest_before(start, misfired_before)
     following = rule.next_after(latest)
     if following is not None and following.at < misfired_before:
-        # The search was cut short by its bound on work: keep what it found, go on with the next claim. Always a step
-        # further: a search that found nothing at all would find nothing the next time, too.
-        return Plan((), dropped=True, then=latest if latest != start else following, behind=True)
+        # The search reached its bound on work: keep the occurrence it found, and go on with the next claim. Always move
+        # forward: a search that found nothing at all would find nothing the next time, too.
+        return Plan((), dropped=True, next=latest if latest != start else following, next_is_due=True)
     if job.misfire is Misfire.LATEST:
-        return _going_on(rule, latest, Plan((latest,), latest != start, following), now)
-    return _going_on(rule, latest, Plan((), dropped=True, then=following), now)
+        return _complete(rule, latest, Plan((latest,), latest != start, following), now)
+    return _complete(rule, latest, Plan((), dropped=True, next=following), now)
 
 
-def _going_on(rule: Rule, last: Occurrence, plan: Plan, now: datetime) -> Plan:
-    """The plan with what is to be known about its end; `last` is what came before `then`."""
-    if plan.then is None:
+def _complete(rule: Rule, last: Occurrence, plan: Plan, now: datetime) -> Plan:
+    """Set `next_is_due` or `cut_short` of a plan. `last` is the occurrence before `plan.next`."""
+    if plan.next is None:
         return replace(plan, cut_short=rule.is_cut_short(last))
-    return replace(plan, behind=True) if plan.then.at <= now else plan
+    return replace(plan, next_is_due=True) if plan.next.at <= now else plan
 
 
 def _read_rule(text: str) -> Rule:
@@ -118,10 +126,11 @@ def _read_short_rule(text: str) -> Rule:
     return compile_rule(RuleSpec.from_json(text))
 
 
-def _burst(rule: Rule, start: Occurrence, now: datetime, enough: Callable[[], bool]) -> Plan:
-    ringing = [start]
+def _plan_turn(rule: Rule, start: Occurrence, now: datetime, is_out_of_time: Callable[[], bool]) -> Plan:
+    """Plan to publish every occurrence that is due, in order, up to the length of a turn."""
+    due = [start]
     upcoming = rule.next_after(start)
-    while upcoming is not None and upcoming.at <= now and len(ringing) < BURST and not enough():
-        ringing.append(upcoming)
+    while upcoming is not None and upcoming.at <= now and len(due) < MAX_TURN_OCCURRENCES and not is_out_of_time():
+        due.append(upcoming)
         upcoming = rule.next_after(upcoming)
-    return _going_on(rule, ringing[-1], Plan(tuple(ringing), dropped=False, then=upcoming), now)
+    return _complete(rule, due[-1], Plan(tuple(due), dropped=False, next=upcoming), now)

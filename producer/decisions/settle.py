@@ -1,4 +1,4 @@
-"""What the broker's verdicts mean: for the state of each row, and for the size of the next claim. Pure."""
+"""Decides, by the publish results of a claim, the new state of each row and the size of the next claim. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,17 +10,18 @@ from shared.amqp.message import PublishResult
 from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
 
-FIRST_PAUSE = timedelta(seconds=1)
+FIRST_RETRY_PAUSE = timedelta(seconds=1)
 MAX_RETRY_PAUSE = timedelta(minutes=5)
 
-# A rule that has more to ring than its turn allows: it is due again, behind all others that are.
+# The pause of a rule whose turn is over while more of its occurrences are due: none, but it waits in the retry lane,
+# behind the rows that have waited there for longer.
 END_OF_TURN = timedelta(0)
 
-RANG = [PublishResult.CONFIRMED]
+_ONE_CONFIRMED = [PublishResult.CONFIRMED]
 
 
 class JobUpdate(msgspec.Struct, frozen=True, gc=False):
-    """What an UPDATE writes to the row of a job, or of a trigger."""
+    """The new state of a row of a job, or of a trigger, as an UPDATE writes it."""
 
     id: str
     version: int
@@ -31,47 +32,49 @@ class JobUpdate(msgspec.Struct, frozen=True, gc=False):
     refusals: int
     pause: timedelta | None
     trigger_id: str | None = None
-    rang_its_only: bool = False  # a one-shot that is done: what almost all are
+    fired_only_occurrence: bool = False  # a one-shot that is done, as almost all jobs are
 
 
-def attribute(verdicts: list[PublishResult], jobs: int) -> list[PublishResult]:
-    """The verdicts as far as they can be held against a job: in a claim of several jobs, CLOSED counts as UNKNOWN.
+def attribute(results: list[PublishResult], jobs: int) -> list[PublishResult]:
+    """Return the publish results as they count for the jobs: in a claim of several jobs, CLOSED counts as UNKNOWN.
 
-    A channel that the broker closed says that a message is at fault, not which one. Only in a claim of one job it is
+    When the broker closes a channel over a message, it does not say which message. Only in a claim of one job is it
     known to be that job's.
     """
-    if jobs == 1 or PublishResult.CLOSED not in verdicts:
-        return verdicts
-    return [PublishResult.UNKNOWN if verdict is PublishResult.CLOSED else verdict for verdict in verdicts]
+    if jobs == 1 or PublishResult.CLOSED not in results:
+        return results
+    return [PublishResult.UNKNOWN if result is PublishResult.CLOSED else result for result in results]
 
 
 def next_claim_size(rows: int, largest: int, *, channel_closed: bool) -> int:
-    """How many rows a worker claims after a claim of so many rows that was published and settled.
+    """Choose how many rows a Firer claims after a claim of `rows` rows that was published and settled.
 
-    After a closed channel the claims are of one row each, so that it shows which row closes it. They grow again while
-    all goes well.
+    After a closed channel the claims are of one row each, to find the row that closes it. They grow again while all
+    goes well.
     """
     return 1 if channel_closed else min(largest, 2 * rows)
 
 
-def settle_all(firings: Sequence[PlannedFiring], verdicts: Sequence[PublishResult]) -> list[JobUpdate]:
-    """The updates of a claim's rows. A row that stays as it is has none."""
+def settle_all(firings: Sequence[PlannedFiring], results: Sequence[PublishResult]) -> list[JobUpdate]:
+    """Return the updates of a claim's rows. A row that stays as it is has none."""
     updates = (
-        put_off(firing.job) if firing.plan is None else settle(firing.job, firing.plan, verdicts[firing.messages])
+        postpone_unreadable(firing.job)
+        if firing.plan is None
+        else settle(firing.job, firing.plan, results[firing.messages])
         for firing in firings
     )
     return [update for update in updates if update is not None]
 
 
-def settle(job: DueJob, plan: Plan, verdicts: Sequence[PublishResult]) -> JobUpdate | None:
-    """The row's update; None leaves it as it is: nothing was confirmed, and nothing is known against it.
+def settle(job: DueJob, plan: Plan, results: Sequence[PublishResult]) -> JobUpdate | None:
+    """Return the row's update. None leaves the row as it is: no event was confirmed, and none was refused.
 
-    Occurrences count in order: the first that was not confirmed is where the job stands, and it keeps its due_at. If
-    the broker refused it, it waits for a growing pause, out of the others' way; if the answer is unknown, it is simply
-    due again. A rule that rang as often as it may in a turn goes behind all others that are due: being the oldest, it
-    would always be first.
+    Occurrences count in order: the job waits for the first one that was not confirmed, which keeps its due_at. If the
+    broker refused it, the job waits for a growing pause in the retry lane. If its publish result is unknown, it is due
+    again at once. A rule that has ended its turn waits in the retry lane, behind the rows there: it is the oldest, and
+    would always be claimed first.
     """
-    if job.rule is None and verdicts == RANG:
+    if job.rule is None and results == _ONE_CONFIRMED:
         return JobUpdate(
             id=job.id,
             version=job.version,
@@ -82,31 +85,31 @@ def settle(job: DueJob, plan: Plan, verdicts: Sequence[PublishResult]) -> JobUpd
             refusals=0,
             pause=None,
             trigger_id=job.trigger_id,
-            rang_its_only=True,
+            fired_only_occurrence=True,
         )
-    confirmed = next((i for i, verdict in enumerate(verdicts) if verdict is not PublishResult.CONFIRMED), len(verdicts))
-    all_confirmed = confirmed == len(verdicts)
-    standing = plan.then if all_confirmed else plan.ringing[confirmed]
-    refused = not all_confirmed and verdicts[confirmed] is not PublishResult.UNKNOWN
+    confirmed = next((i for i, result in enumerate(results) if result is not PublishResult.CONFIRMED), len(results))
+    all_confirmed = confirmed == len(results)
+    waits_for = plan.next if all_confirmed else plan.publish_now[confirmed]
+    refused = not all_confirmed and results[confirmed] is not PublishResult.UNKNOWN
     if confirmed == 0 and not all_confirmed and not refused:
         return None
     refusals = (job.refusals if confirmed == 0 else 0) + 1 if refused else 0
     return JobUpdate(
         id=job.id,
         version=job.version,
-        status=JobStatus.PENDING if standing else JobStatus.DONE,
-        next=standing,
+        status=JobStatus.PENDING if waits_for else JobStatus.DONE,
+        next=waits_for,
         sequence=job.sequence + confirmed,
-        last_due_at=plan.ringing[confirmed - 1].at if confirmed else None,
+        last_due_at=plan.publish_now[confirmed - 1].at if confirmed else None,
         refusals=refusals,
-        pause=pause_after(refusals) if refused else END_OF_TURN if all_confirmed and plan.behind else None,
+        pause=pause_after(refusals) if refused else END_OF_TURN if all_confirmed and plan.next_is_due else None,
         trigger_id=job.trigger_id,
     )
 
 
-def put_off(job: DueJob) -> JobUpdate:
-    """The update of a row that cannot be fired for a reason of its own: it keeps its occurrence, and waits for a
-    growing pause, out of the others' way.
+def postpone_unreadable(job: DueJob) -> JobUpdate:
+    """Return the update of a job whose rule cannot be read. It keeps its occurrence, and waits for a growing pause in
+    the retry lane.
     """
     return JobUpdate(
         id=job.id,
@@ -122,6 +125,6 @@ def put_off(job: DueJob) -> JobUpdate:
 
 
 def pause_after(refusals: int) -> timedelta:
-    """1, 2, 4 … seconds, five minutes at most."""
+    """Return the pause after so many refusals in a row: 1, 2, 4 … seconds, five minutes at most."""
     doubled: int = 2 ** min(refusals - 1, 20)
-    return min(MAX_RETRY_PAUSE, FIRST_PAUSE * doubled)
+    return min(MAX_RETRY_PAUSE, FIRST_RETRY_PAUSE * doubled)

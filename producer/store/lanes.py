@@ -1,8 +1,9 @@
-"""The producer's lanes: which due rows each of them claims, and when more of them come due.
+"""The producer's SQL for its lanes: each claims due rows, settles them, and looks ahead to when more rows come due.
 
-`coalesce($1, now())`: null, and Postgres' clock decides what is due; or a moment that is about to come (see
-producer.firing). Inside a transaction now() stands still. `look_ahead` is given the same moment as the claim of its
-transaction was: with another one, a row between the two moments would be neither claimed nor waited for.
+`$1` of a claim or a look ahead is the cut-off for "due". Null means `now()`, which stands still inside a transaction. A
+timestamp means a claim that is made a little ahead of its moment (see producer.firing). Call `look_ahead` in the
+claim's transaction with the same cut-off: with another one, a row between the two would be neither claimed nor waited
+for.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,16 +17,16 @@ from shared.contract.messages import Misfire
 from shared.postgres.pool import Connection
 from shared.recurrence import Occurrence
 
-# The claims are meant to walk an index and stop at their limit, and nothing else. Left to itself the planner may think,
-# by statistics that were true an hour ago, that reading everything that is due and sorting it is cheaper.
+# Settings for the producer's sessions. A claim must walk an index and stop at its limit. Without these settings, and
+# with statistics that are an hour old, the planner may find it cheaper to read and sort all due rows.
 PRODUCER_PLANNER_SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 
-# An occurrence this young is never kept waiting by older ones: it has a lane of its own.
+# An occurrence that is late by less than this has a lane of its own, so that it never waits for older ones.
 DUE_NOW_SECONDS = 30
 
-# Settling needs a lock on the table that a claim alone does not take, and CREATE INDEX, say, has a lock that lets the
-# one pass and not the other: then events would be published, and published again, for as long as it lasts. So a claim
-# asks for both at once.
+# Settling needs a table lock that a claim alone does not take. CREATE INDEX, for example, holds a lock that lets the
+# claim pass and not the settling: events would be published again and again until the index is built. So a claim takes
+# both locks at once.
 _CLAIMED = """
 with table_lock as (update jobs set version = version where false)
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
@@ -84,7 +85,8 @@ update jobs
 """
 
 
-# What most rows come to: a one-shot that rang. Postgres knows the rest: two arrays instead of nine.
+# The state that most rows end in: a one-shot that was fired. The row itself has the other values, so two arrays are
+# enough instead of nine.
 FINISH = """
 update jobs
    set status = 'done',
@@ -102,8 +104,8 @@ update jobs
 
 
 async def settle_jobs(connection: Connection, updates: Sequence[JobUpdate]) -> None:
-    """After the commit: confirmed occurrences are behind, each row stands at its next one, or is done."""
-    finished = [s for s in updates if s.rang_its_only]
+    """After the commit: each row is past its confirmed occurrences, and waits for its next one or is done."""
+    finished = [s for s in updates if s.fired_only_occurrence]
     if finished:
         await connection.execute(FINISH, [s.id for s in finished], [s.version for s in finished])
     if len(finished) == len(updates):
@@ -121,32 +123,32 @@ async def settle_jobs(connection: Connection, updates: Sequence[JobUpdate]) -> N
             s.pause,
         )
         for s in updates
-        if not s.rang_its_only
+        if not s.fired_only_occurrence
     ]
     await connection.execute(SETTLE, *(list(column) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A share of the due rows with a claim of its own, so that no lane waits for another."""
+    """A share of the due rows with claims of its own, so that no lane waits for another."""
 
     name: str
     claim_sql: str
-    look_ahead_sql: str | None  # None: nothing of it comes due by itself
+    look_ahead_sql: str | None  # None: no row of the lane comes due by itself
     settle: Callable[[Connection, Sequence[JobUpdate]], Awaitable[None]]
-    patient: bool = False  # it stands aside for those that are not: see producer.priority
+    yields_to_due_now: bool = False  # its claims wait while other lanes publish: see producer.priority
 
 
 DUE_NOW = Lane("due_now", CLAIM_DUE_NOW, NEXT_DUE_JOB, settle_jobs)
-# Rows become overdue by having been due before: there is no moment to look forward to.
-OVERDUE = Lane("overdue", CLAIM_OVERDUE, None, settle_jobs, patient=True)
-# Rows with a retry_at: those whose event was refused or whose rule cannot be read wait for another try, rules that used
-# up their turn wait for the next. The one that has waited for longest comes first. (Their index is called jobs_refused,
-# as the first of them were; only those with refusals are counted as refused.)
-RETRY = Lane("retry", CLAIM_RETRY, NEXT_RETRY, settle_jobs, patient=True)
+# A row is in the lane due_now before it is overdue, so there is no moment to look ahead to.
+OVERDUE = Lane("overdue", CLAIM_OVERDUE, None, settle_jobs, yields_to_due_now=True)
+# Rows with a retry_at. A job whose event was refused, or whose rule cannot be read, waits for another try; a rule that
+# has ended its turn waits for the next one. The row that has waited for longest comes first. The index of the lane is
+# called jobs_refused, but only rows with refusals > 0 count as refused.
+RETRY = Lane("retry", CLAIM_RETRY, NEXT_RETRY, settle_jobs, yields_to_due_now=True)
 
 
-# Looked up, not made: there are as many as there are jobs, and few of a kind.
+# Values that many jobs share are looked up: making one for each job takes longer.
 _MISFIRES = {misfire.value: misfire for misfire in Misfire}
 
 
@@ -156,7 +158,9 @@ def _seconds(seconds: int) -> timedelta:
 
 
 async def claim_due(connection: Connection, lane: Lane, limit: int, moment: datetime | None = None) -> Claim | None:
-    """Due rows of one lane, locked until the transaction ends; other claims skip them. None if there are none."""
+    """Claim due rows of one lane. They are locked until the transaction ends, and other claims skip them. None: no row
+    is due.
+    """
     rows = await connection.fetch(lane.claim_sql, moment, limit)
     if not rows:
         return None
@@ -187,14 +191,16 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, moment: date
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
+    """When the next row of a lane comes due."""
+
     at: datetime
-    in_seconds: float  # from the beginning of the transaction
+    in_seconds: float  # after the beginning of the transaction
 
 
 async def look_ahead(connection: Connection, lane: Lane, moment: datetime | None = None) -> Upcoming | None:
-    """The lane's next due moment, by Postgres' clock, so that a process whose own clock is off still wakes on time.
-    What is due already was claimed in this transaction or is locked by another one, and not worth waking for; but for
-    triggers: see NEXT_TRIGGER.
+    """Find the lane's next due moment, by Postgres' clock, so that a process whose own clock is wrong still wakes on
+    time. Rows that are due already do not count: this transaction or another one has claimed them. NEXT_TRIGGER is the
+    exception, and says why.
     """
     rows = await connection.fetch(lane.look_ahead_sql, moment) if lane.look_ahead_sql else []
     return Upcoming(rows[0]["at"], (rows[0]["at"] - rows[0]["now"]).total_seconds()) if rows else None

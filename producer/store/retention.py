@@ -4,8 +4,9 @@ from datetime import timedelta
 
 from shared.postgres.pool import Connection
 
-# A job that is done stays while a trigger of it is still to ring, which would go with it. One that was cancelled takes
-# along what it dropped. OFFSET keeps the planner from reading all triggers at once, in place of each job's by key.
+# Deleting a job deletes its triggers. So a job that is done stays while one of its triggers is still to be fired; a job
+# that was cancelled does not, because its triggers were dropped. OFFSET keeps the planner from reading all triggers
+# instead of each job's by key.
 DELETE_FINISHED_JOBS = """
 delete from jobs where id in (
     select id from jobs where status <> 'pending' and finished_at < now() - $1::interval
@@ -16,7 +17,9 @@ delete from jobs where id in (
 
 
 async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """How many rows are gone. Small batches: each is a short transaction."""
+    """After the commit: up to `limit` jobs that ended before that time are gone. Returns how many; a small limit keeps
+    the transaction short.
+    """
     return int((await connection.execute(DELETE_FINISHED_JOBS, older_than, limit)).split()[-1])
 
 
@@ -28,5 +31,7 @@ delete from triggers where (job_id, trigger_id) in (
 
 
 async def delete_fired(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """How many are gone. Those of a job that retention deletes go with it."""
+    """After the commit: up to `limit` triggers that were fired before that time are gone. Returns how many. Triggers of
+    a job that `delete_finished` deletes are gone with the job.
+    """
     return int((await connection.execute(DELETE_FIRED, older_than, limit)).split()[-1])

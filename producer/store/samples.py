@@ -1,4 +1,4 @@
-"""SQL that counts what there is to do, up to a bound."""
+"""The producer's SQL that counts jobs. Each count stops at a bound, so its cost does not grow with the table."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,21 +16,23 @@ select count(*) as jobs, min(next_run_at) as oldest,
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
+    """How many jobs are overdue, and the due moments of the oldest and the newest."""
+
     jobs: int
     oldest: datetime | None
     newest: datetime | None
 
 
 async def count_overdue(connection: Connection, up_to: int) -> Overdue:
-    """Counted up to a bound: a start after a long downtime must not begin with a scan of millions."""
+    """Count the overdue jobs up to a bound: a start after a long downtime must not begin with a scan of millions."""
     row = await connection.fetchrow(COUNT_OVERDUE, up_to)
     if row is None:
         return Overdue(0, None, None)
     return Overdue(row["jobs"], row["oldest"], row["newest"])
 
 
-# Every part stops at its bound, whatever the table holds. What is pending beyond it is Postgres' own estimate of the
-# partial indexes, which vacuum and analyze keep.
+# Each part stops at the bound, whatever the table holds. Beyond the bound, the number of pending jobs is Postgres' own
+# estimate of the rows in the partial indexes, which vacuum and analyze keep up to date.
 SAMPLE_JOBS = """
 with pending as (
     select count(*) as jobs from (
@@ -59,6 +61,8 @@ select case when pending.jobs < $1 then pending.jobs + waiting.jobs
 
 @dataclass(frozen=True, slots=True)
 class Sample:
+    """How many jobs there are to do, and how old the oldest overdue one is."""
+
     pending: int
     overdue: int
     refused: int
@@ -67,7 +71,7 @@ class Sample:
 
 
 async def sample_jobs(connection: Connection, up_to: int) -> Sample:
-    """How much there is to do, at a cost that does not grow with it: counted up to a bound."""
+    """Count the jobs there are to do, each kind up to a bound."""
     row = await connection.fetchrow(SAMPLE_JOBS, up_to)
     if row is None:
         raise LookupError("a query without a condition gave no row")

@@ -1,5 +1,5 @@
-"""The producer's SQL for triggers: firings that a ScheduleTrigger asked for, outside the rule. A lane like the others:
-a trigger is claimed as a one-shot of its own, and only where it is written down differs.
+"""The producer's SQL for the lane of triggers: firings outside the rule that a ScheduleTrigger asked for. The claim
+returns each trigger as if it were a one-shot job; only its settling writes to another table.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from producer.store.lanes import Lane
 from shared.contract.job_status import JobStatus
 from shared.postgres.pool import Connection
 
-# The job is locked too: a cancel waits for what is being published, and what it closed is dropped here. A job that is
-# done meanwhile does not take its trigger with it.
+# The claim locks the job, too: a cancel waits until the trigger is published. The claim drops triggers of jobs that
+# were cancelled before. A trigger of a job that is done meanwhile is fired.
 CLAIM_TRIGGERS = """
 with due as materialized (
     select t.job_id, t.trigger_id, t.sequence, t.requested_at, t.refusals, t.traceparent, j.version, j.status, j.topic,
@@ -29,8 +29,9 @@ select job_id as id, trigger_id, version, topic, payload, webhook, null as rule,
  where status <> 'cancelled'
 """
 
-# Unlike the other lanes' claims, one that found few triggers, or none, may have left some: what it dropped stood in
-# their place. Locking leaves out those that another process holds: looking again at once would find them held again.
+# A claim of triggers that found few, or none, may have left due triggers behind, because the triggers that it dropped
+# counted for its limit. So due triggers count here, unlike in other lanes. `skip locked` leaves out triggers that
+# another process has claimed: claiming again at once would find them locked again.
 NEXT_TRIGGER = """
 with left_over as (
     select t.fire_at
@@ -59,8 +60,8 @@ update triggers
 
 
 async def settle_triggers(connection: Connection, updates: Sequence[JobUpdate]) -> None:
-    """After the commit: what was confirmed has been fired for good, what was refused waits for its pause. The job stays
-    as it is.
+    """After the commit: triggers whose events were confirmed are fired, and triggers whose events were refused wait for
+    their pause. Their jobs are unchanged.
     """
     if not updates:
         return

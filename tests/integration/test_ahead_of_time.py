@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from producer.decisions.plan import BURST
+from producer.decisions.plan import MAX_TURN_OCCURRENCES
 from producer.firing import MAX_HEAD_START_SECONDS, Fired, Idle, TooEarly
 from producer.store.lanes import DUE_NOW, OVERDUE, RETRY, claim_due
 from shared.runtime import fault_points
@@ -82,7 +82,7 @@ async def test_whoever_has_fired_knows_what_comes_next(site: Site, database: Any
 async def test_whoever_has_fired_a_rule_that_has_more_to_ring_looks_again_at_once(site: Site, database: Any) -> None:
     """What is left of the rule is due before the moment of the claim, and what comes next is looked for after it."""
     rule = minutely(start_at="2020-01-01T00:00:00Z")
-    await insert_due(database, 1, late=timedelta(minutes=2 * BURST + 5), rule=rule)
+    await insert_due(database, 1, late=timedelta(minutes=2 * MAX_TURN_OCCURRENCES + 5), rule=rule)
     async with a_firer(site, OVERDUE) as firer, a_firer(site, RETRY) as turns:
         assert isinstance(await firer.fire_once(), Fired)
         assert isinstance(await firer.fire_once(), Idle), "its turn is over"

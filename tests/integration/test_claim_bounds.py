@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.decisions.due_event import MAX_BYTES, MAX_MESSAGES
-from producer.decisions.plan import BURST
+from producer.decisions.due_event import MAX_CLAIM_BYTES, MAX_CLAIM_MESSAGES
+from producer.decisions.plan import MAX_TURN_OCCURRENCES
 from producer.firing import Fired
 from tests.support.application import Application
 from tests.support.builders import minutely
@@ -28,7 +28,7 @@ async def test_a_claim_publishes_no_more_messages_than_its_bound(site: Site, app
         assert isinstance(fired, Fired)
         assert fired.full, "there is more"
         published = await database.fetchval("select sum(sequence) from jobs")
-        assert MAX_MESSAGES - BURST <= published <= MAX_MESSAGES + BURST
+        assert MAX_CLAIM_MESSAGES - MAX_TURN_OCCURRENCES <= published <= MAX_CLAIM_MESSAGES + MAX_TURN_OCCURRENCES
         untouched = await database.fetchval("select count(*) from jobs where version = 1")
         assert untouched == 100 - fired.jobs > 0
 
@@ -40,7 +40,7 @@ async def test_a_claim_publishes_no_more_bytes_than_its_bound(site: Site, app: A
     async with a_firer(site) as firer:
         fired = await firer.fire_once()
         assert isinstance(fired, Fired)
-        assert fired.jobs <= MAX_BYTES // size + 1
+        assert fired.jobs <= MAX_CLAIM_BYTES // size + 1
         while isinstance(await firer.fire_once(), Fired):
             pass
         assert await database.fetchval("select count(*) from jobs where status = 'done'") == 100
@@ -65,7 +65,7 @@ async def test_one_claim_settles_every_kind_of_job(site: Site, app: Application,
         assert row["finished_at"] is not None
     assert (skipped["status"], skipped["sequence"], skipped["last_due_at"]) == ("done", 0, None)
     assert (rule["status"], rule["version"]) == ("pending", 2)
-    assert 1 <= rule["sequence"] <= BURST
+    assert 1 <= rule["sequence"] <= MAX_TURN_OCCURRENCES
     assert rule["next_run_at"] > rule["last_due_at"] >= due["rule-000001"]
 
 

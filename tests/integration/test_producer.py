@@ -9,7 +9,7 @@ from typing import Any
 import aio_pika
 import pytest
 
-from producer.decisions.plan import BURST
+from producer.decisions.plan import MAX_TURN_OCCURRENCES
 from shared.contract.fields import format_instant
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
@@ -160,7 +160,7 @@ async def test_an_event_that_even_the_unrouted_queue_cannot_take_stays_pending_u
 async def test_a_rule_far_behind_catches_up_in_order_and_without_gaps(
     site: Site, app: Application, database: Any
 ) -> None:
-    count = 3 * BURST + 5
+    count = 3 * MAX_TURN_OCCURRENCES + 5
     start = (datetime.now(UTC) - timedelta(hours=5)).replace(microsecond=0)
     rule = {"id": "rule", "rrule": f"FREQ=MINUTELY;COUNT={count}", "start_at": format_instant(start)}
     async with running_consumer(site), running_producer(site):
@@ -213,11 +213,11 @@ async def test_a_rule_that_can_no_longer_be_read_waits_alone(site: Site, app: Ap
     async with running_producer(site):
         await app.hears(5)
 
-        async def put_off() -> bool:
+        async def is_postponed() -> bool:
             row = await read_job(database, "broken-000001")
             return bool(row["status"] == "pending" and row["refusals"] >= 1)
 
-        await eventually(put_off)
+        await eventually(is_postponed)
     assert {event.content["id"][:5] for event in app.heard} == {"sound"}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from producer.decisions.due_event import MAX_MESSAGES
-from producer.decisions.plan import BURST
+from producer.decisions.due_event import MAX_CLAIM_MESSAGES
+from producer.decisions.plan import MAX_TURN_OCCURRENCES
 from tests.support.application import Application
 from tests.support.builders import minutely
 from tests.support.eventually import PATIENCE, eventually
@@ -30,7 +30,9 @@ create trigger stumble before update on jobs for each row execute function stumb
 
 async def test_rules_that_are_a_day_behind_leave_others_their_turn(site: Site, app: Application, database: Any) -> None:
     """They are always older than what else is late, and have more to ring than a claim can hold."""
-    await insert_due(database, MAX_MESSAGES // BURST + 10, prefix="rule-", late=timedelta(days=1), rule=SECONDLY)
+    await insert_due(
+        database, MAX_CLAIM_MESSAGES // MAX_TURN_OCCURRENCES + 10, prefix="rule-", late=timedelta(days=1), rule=SECONDLY
+    )
     await insert_due(database, 20, prefix="late-", late=timedelta(minutes=5))
     async with running_producer(site, claims_in_flight=1):
 
@@ -46,11 +48,15 @@ async def test_a_rule_that_is_behind_catches_up_without_waiting_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
-    await insert_due(database, 1, late=timedelta(seconds=5 * BURST), rule=SECONDLY)
+    await insert_due(database, 1, late=timedelta(seconds=5 * MAX_TURN_OCCURRENCES), rule=SECONDLY)
     async with running_producer(site):
 
         async def caught_up() -> bool:
-            return bool(await database.fetchval("select sequence >= 5 * $1::int and retry_at is null from jobs", BURST))
+            return bool(
+                await database.fetchval(
+                    "select sequence >= 5 * $1::int and retry_at is null from jobs", MAX_TURN_OCCURRENCES
+                )
+            )
 
         await eventually(caught_up, within=5)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from producer.decisions.plan import BURST, Plan, plan
+from producer.decisions.plan import MAX_TURN_OCCURRENCES, Plan, plan
 from shared.contract.messages import Misfire
 from shared.recurrence import BadRule, Occurrence, RuleSpec
 from tests.support.builders import NOON, a_due_job, minutely
@@ -14,7 +14,7 @@ MINUTE = timedelta(minutes=1)
 
 def minutes(plan: Plan) -> list[float]:
     """The ringing occurrences, in minutes after noon."""
-    return [(occurrence.at - NOON) / MINUTE for occurrence in plan.ringing]
+    return [(occurrence.at - NOON) / MINUTE for occurrence in plan.publish_now]
 
 
 def test_a_one_shot_rings_and_is_done() -> None:
@@ -23,7 +23,7 @@ def test_a_one_shot_rings_and_is_done() -> None:
 
 @pytest.mark.parametrize("policy", [Misfire.ALL, Misfire.LATEST])
 def test_a_late_one_shot_rings_all_the_same(policy: Misfire) -> None:
-    assert len(plan(a_due_job(misfire=policy), NOON + timedelta(days=1)).ringing) == 1
+    assert len(plan(a_due_job(misfire=policy), NOON + timedelta(days=1)).publish_now) == 1
 
 
 def test_a_late_one_shot_is_dropped_under_skip() -> None:
@@ -31,35 +31,35 @@ def test_a_late_one_shot_is_dropped_under_skip() -> None:
 
 
 def test_a_one_shot_within_its_grace_rings_under_skip() -> None:
-    assert len(plan(a_due_job(misfire=Misfire.SKIP), NOON + timedelta(seconds=60)).ringing) == 1
+    assert len(plan(a_due_job(misfire=Misfire.SKIP), NOON + timedelta(seconds=60)).publish_now) == 1
 
 
 def test_a_rule_on_time_rings_once_and_moves_on() -> None:
     planned = plan(a_due_job(rule=minutely()), NOON)
     assert minutes(planned) == [0]
-    assert planned.then is not None
-    assert planned.then.at == NOON + MINUTE
+    assert planned.next is not None
+    assert planned.next.at == NOON + MINUTE
 
 
 def test_under_all_every_missed_occurrence_rings_in_order() -> None:
     planned = plan(a_due_job(rule=minutely()), NOON + 5.5 * MINUTE)
     assert minutes(planned) == [0, 1, 2, 3, 4, 5]
-    assert planned.then is not None
-    assert planned.then.at == NOON + 6 * MINUTE
+    assert planned.next is not None
+    assert planned.next.at == NOON + 6 * MINUTE
 
 
 def test_a_long_catch_up_takes_turns() -> None:
     planned = plan(a_due_job(rule=minutely()), NOON + timedelta(days=1))
-    assert len(planned.ringing) == BURST
-    assert planned.then is not None
-    assert planned.then.at == NOON + BURST * MINUTE, "and goes on where it left off"
+    assert len(planned.publish_now) == MAX_TURN_OCCURRENCES
+    assert planned.next is not None
+    assert planned.next.at == NOON + MAX_TURN_OCCURRENCES * MINUTE, "and goes on where it left off"
 
 
 def test_a_burst_ends_early_when_it_has_taken_long_enough() -> None:
-    planned = plan(a_due_job(rule=minutely()), NOON + timedelta(days=1), enough=lambda: True)
+    planned = plan(a_due_job(rule=minutely()), NOON + timedelta(days=1), is_out_of_time=lambda: True)
     assert minutes(planned) == [0], "one at least"
-    assert planned.then is not None
-    assert planned.then.at == NOON + MINUTE
+    assert planned.next is not None
+    assert planned.next.at == NOON + MINUTE
 
 
 def test_under_latest_only_the_last_of_the_late_ones_rings() -> None:
@@ -67,8 +67,8 @@ def test_under_latest_only_the_last_of_the_late_ones_rings() -> None:
     planned = plan(a_due_job(rule=minutely(), misfire=Misfire.LATEST), NOON + 10.5 * MINUTE)
     assert minutes(planned) == [9]
     assert planned.dropped
-    assert planned.then is not None
-    assert planned.then.at == NOON + 10 * MINUTE
+    assert planned.next is not None
+    assert planned.next.at == NOON + 10 * MINUTE
 
 
 def test_under_latest_a_single_late_one_rings_and_nothing_is_dropped() -> None:
@@ -79,10 +79,10 @@ def test_under_latest_a_single_late_one_rings_and_nothing_is_dropped() -> None:
 
 def test_under_skip_the_late_ones_are_gone_and_the_rule_goes_on() -> None:
     planned = plan(a_due_job(rule=minutely(), misfire=Misfire.SKIP), NOON + 10.5 * MINUTE)
-    assert planned.ringing == ()
+    assert planned.publish_now == ()
     assert planned.dropped
-    assert planned.then is not None
-    assert planned.then.at == NOON + 10 * MINUTE
+    assert planned.next is not None
+    assert planned.next.at == NOON + 10 * MINUTE
 
 
 def test_under_skip_a_rule_that_ended_meanwhile_is_done() -> None:
@@ -95,7 +95,7 @@ def test_under_latest_a_rule_that_ended_meanwhile_rings_its_last() -> None:
     rule = minutely(rrule="FREQ=MINUTELY;COUNT=3")
     planned = plan(a_due_job(rule=rule, misfire=Misfire.LATEST), NOON + timedelta(days=1))
     assert minutes(planned) == [2]
-    assert planned.then is None
+    assert planned.next is None
 
 
 @pytest.mark.parametrize("policy", [Misfire.LATEST, Misfire.SKIP])
@@ -103,12 +103,12 @@ def test_a_counted_rule_far_behind_arrives_in_bounded_steps(policy: Misfire) -> 
     rule = minutely(rrule="FREQ=SECONDLY;COUNT=1000000")
     now = NOON + timedelta(hours=3)
     job, steps = a_due_job(rule=rule, misfire=policy), 0
-    while (planned := plan(job, now)).then is not None and planned.then.at < now - job.misfire_grace:
-        assert planned.ringing == (), "nothing rings on the way"
-        assert planned.then.at > job.occurrence.at, "every step gets on"
-        job, steps = a_due_job(rule=rule, misfire=policy, occurrence=planned.then), steps + 1
+    while (planned := plan(job, now)).next is not None and planned.next.at < now - job.misfire_grace:
+        assert planned.publish_now == (), "nothing rings on the way"
+        assert planned.next.at > job.occurrence.at, "every step gets on"
+        job, steps = a_due_job(rule=rule, misfire=policy, occurrence=planned.next), steps + 1
     assert steps < 20
-    assert len(planned.ringing) == (1 if policy is Misfire.LATEST else 0)
+    assert len(planned.publish_now) == (1 if policy is Misfire.LATEST else 0)
 
 
 def test_a_rule_that_can_no_longer_be_read_says_so() -> None:
@@ -123,5 +123,5 @@ def test_a_rule_that_ends_for_want_of_a_longer_search_says_so(policy: Misfire, e
     rule = RuleSpec("2019-01-15T09:00:00", "America/Sao_Paulo", rrule=f"FREQ=HOURLY;INTERVAL=24;BYHOUR=9{end}")
     last = Occurrence(datetime(2019, 2, 16, 11, tzinfo=UTC), 33)
     planned = plan(a_due_job(rule=rule.to_json(), occurrence=last, misfire=policy), NOON)
-    assert planned.then is None
+    assert planned.next is None
     assert planned.cut_short == cut_short

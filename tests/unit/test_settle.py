@@ -12,7 +12,7 @@ from producer.decisions.settle import (
     attribute,
     next_claim_size,
     pause_after,
-    put_off,
+    postpone_unreadable,
     settle,
 )
 from shared.amqp.message import PublishResult
@@ -27,7 +27,7 @@ CONFIRMED, NACKED, RETURNED, UNKNOWN, CLOSED = (
     PublishResult.UNKNOWN,
     PublishResult.CLOSED,
 )
-NOTHING_MORE = Plan((Occurrence(NOON, 1),), dropped=False, then=None)
+NOTHING_MORE = Plan((Occurrence(NOON, 1),), dropped=False, next=None)
 
 
 def settled(job: DueJob, planned: Plan, *verdicts: PublishResult) -> JobUpdate:
@@ -48,8 +48,8 @@ def test_a_one_shot_that_rang_is_settled_as_any_other_row_would_be() -> None:
     long = settle(replace(job, rule=minutely()), NOTHING_MORE, [CONFIRMED])
     assert short is not None
     assert long is not None
-    assert (short.rang_its_only, long.rang_its_only) == (True, False)
-    assert replace(short, rang_its_only=False) == long
+    assert (short.fired_only_occurrence, long.fired_only_occurrence) == (True, False)
+    assert replace(short, fired_only_occurrence=False) == long
 
 
 @pytest.mark.parametrize("verdict", [NACKED, RETURNED, CLOSED])
@@ -66,7 +66,7 @@ def test_an_unknown_outcome_leaves_the_row_alone() -> None:
 def test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed() -> None:
     planned = plan(a_due_job(rule=minutely()), NOON + timedelta(minutes=3))
     row = settled(a_due_job(rule=minutely()), planned, CONFIRMED, CONFIRMED, NACKED, CONFIRMED)
-    assert row.next == planned.ringing[2]
+    assert row.next == planned.publish_now[2]
     assert (row.sequence, row.last_due_at) == (2, NOON + timedelta(minutes=1))
     assert row.refusals == 1
 
@@ -74,11 +74,11 @@ def test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed() -> None:
 def test_what_was_confirmed_before_an_unknown_one_counts() -> None:
     planned = plan(a_due_job(rule=minutely()), NOON + timedelta(minutes=1))
     row = settled(a_due_job(rule=minutely()), planned, CONFIRMED, UNKNOWN)
-    assert (row.next, row.sequence, row.pause, row.refusals) == (planned.ringing[1], 1, None, 0)
+    assert (row.next, row.sequence, row.pause, row.refusals) == (planned.publish_now[1], 1, None, 0)
 
 
 def test_a_drop_moves_on_without_a_ring() -> None:
-    row = settled(a_due_job(), Plan((), dropped=True, then=None))
+    row = settled(a_due_job(), Plan((), dropped=True, next=None))
     assert (row.status, row.sequence, row.last_due_at) == (JobStatus.DONE, 0, None)
 
 
@@ -92,7 +92,7 @@ def test_the_pause_grows_to_a_limit() -> None:
 
 
 def test_a_row_that_cannot_be_planned_is_put_off_where_it_stands() -> None:
-    row = put_off(a_due_job(refusals=2, sequence=5))
+    row = postpone_unreadable(a_due_job(refusals=2, sequence=5))
     assert (row.next, row.sequence, row.refusals, row.pause) == (Occurrence(NOON, 1), 5, 3, timedelta(seconds=4))
 
 
