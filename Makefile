@@ -13,7 +13,7 @@ CODE := $(wildcard cli consumer producer delivery shared stack client examples b
 
 help: ## what there is to run
 	@echo "make <target>:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 
 setup: ## install what is missing: the virtual environment, and RabbitMQ (done by every other target, too)
 	@sh stack/setup.sh
@@ -24,10 +24,10 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 extras:
 	@sh stack/setup.sh prometheus faketime node postgresql atheris
 
-demo: setup ## the whole journey of a few jobs, once, on a stack of its own
+demo: setup ## a few jobs from request to webhook, once, on a stack of its own
 	@$(RUN) -m stack.demo
 
-birthdays: setup ## an application on top: a birthday travels to its greeting, on a stack of its own
+birthdays: setup ## an example application: a birthday and its greeting, on a stack of its own
 	@$(RUN) -m stack.birthdays
 
 up: setup ## the whole stack on this machine, until Ctrl-C
@@ -41,19 +41,19 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 	@echo "== tests"
 	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),3) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
 
-mutants: setup ## known mistakes, made one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
+mutants: setup ## known mistakes, one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)
 
-fuzz: ## any bytes at the parser of commands, any text at the rules (SECONDS=60 each)
+fuzz: ## random bytes for the parser of commands, random text for the rules (SECONDS=60 each)
 	@sh stack/setup.sh atheris
 	@for target in commands rules; do \
 		echo "== fuzzing $$target"; $(RUN) -m tests.fuzz.$$target -max_total_time=$(or $(SECONDS),60) || exit 1; \
 	done
 
-bench: setup ## how fast it is, beside its ceilings (ONLY=firing to choose, PEERS=1, FULL=1)
+bench: setup ## benchmarks, each beside the ceiling of its machine (ONLY=firing to choose, PEERS=1, FULL=1)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(if $(PEERS),--peers) $(ARGS)
 
-chaos: extras ## every fault we know, on a stack of its own, until every promise is kept or broken (MINUTES=10 SEED=n)
+chaos: extras ## known faults on a stack of its own, and a check of every promise (MINUTES=10 SEED=n)
 	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(FAULTS),--faults $(FAULTS))
 
@@ -88,7 +88,7 @@ dashboards: setup ## write Grafana's dashboards anew after a change in tools/das
 contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/contract/messages.py
 	@$(PY) -m tools.contract
 
-audit: setup ## ask whether a vulnerability is known in what a release installs (STRICT=1: fail if nobody can be asked)
+audit: setup ## ask whether a vulnerability is known in what a release installs (STRICT=1: fail if no source answers)
 	@.ci/audit $(ARGS)
 
 sbom: setup ## write the software bill of materials of a release to sbom.cdx.json

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-LONGEST_RUN = 300.0
+MAX_RUN_SECONDS = 300.0
 
 
 class ChildFailed(Exception):
@@ -46,7 +46,7 @@ async def run_command(
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, err = await asyncio.wait_for(process.communicate(), LONGEST_RUN)
+        out, err = await asyncio.wait_for(process.communicate(), MAX_RUN_SECONDS)
     finally:
         if process.returncode is None:
             process.kill()

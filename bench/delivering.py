@@ -40,14 +40,14 @@ async def deliver(rig: Rig, count: int, url: str) -> tuple[float, Cost]:
     warm_up = max(1, count // 20)
     events = due_events(count + warm_up, url)
     with rig.service("delivery", MAX_IN_FLIGHT_PER_HOST=str(CONNECTIONS)) as delivery:
-        await publish_all(rig.ground.amqp_url, events[:warm_up])
+        await publish_all(rig.context.amqp_url, events[:warm_up])
         await until_completed(rig, warm_up)
         return await deliver_with(rig, delivery, events[warm_up:], warm_up)
 
 
 async def deliver_with(rig: Rig, delivery: Running, events: list[OutgoingMessage], before: int) -> tuple[float, Cost]:
     with delivery.held_back():
-        await publish_all(rig.ground.amqp_url, events)
+        await publish_all(rig.context.amqp_url, events)
     began = time.perf_counter()
     with delivery.cost_of(len(events)) as bill:
         ended = await until_completed(rig, before + len(events))

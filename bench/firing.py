@@ -82,12 +82,12 @@ async def fire_with(
 
 async def _ceiling(rig: Rig, count: int) -> child.Result:
     await rig.empty()
-    return await child.run("bench.ceilings.publish", amqp_url=rig.ground.amqp_url, count=count)
+    return await child.run("bench.ceilings.publish", amqp_url=rig.context.amqp_url, count=count)
 
 
 async def _gather(rig: Rig, count: int) -> child.Result:
     await rig.empty()
     async with rig.database() as database:
         await add_due(database, count)
-    where = {"database_url": rig.ground.database_url, "amqp_url": rig.ground.amqp_url}
+    where = {"database_url": rig.context.database_url, "amqp_url": rig.context.amqp_url}
     return await child.run("bench.ceilings.gathering", **where, count=count)

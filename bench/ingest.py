@@ -35,10 +35,10 @@ async def _store(rig: Rig, count: int) -> tuple[float, Cost]:
 
 async def store_with(rig: Rig, consumer: Running, count: int, name: str = "asked-") -> tuple[float, Cost]:
     warm, measured = requests(WARM_UP, f"warm-{name}"), requests(count, name)
-    await publish_all(rig.ground.amqp_url, warm)
+    await publish_all(rig.context.amqp_url, warm)
     await until_stored(rig, WARM_UP, f"warm-{name}")
     with consumer.held_back():
-        await publish_all(rig.ground.amqp_url, measured)
+        await publish_all(rig.context.amqp_url, measured)
     began = time.perf_counter()
     with consumer.cost_of(count) as bill:
         ended = await until_stored(rig, count, name)
@@ -60,5 +60,5 @@ async def until_stored(rig: Rig, count: int, name: str) -> float:
 
 async def _consume_alone(rig: Rig, count: int) -> child.Result:
     await rig.empty()
-    await publish_all(rig.ground.amqp_url, requests(count, "alone-"))
-    return await child.run("bench.ceilings.consuming", amqp_url=rig.ground.amqp_url, queue=NAMES.inbox, count=count)
+    await publish_all(rig.context.amqp_url, requests(count, "alone-"))
+    return await child.run("bench.ceilings.consuming", amqp_url=rig.context.amqp_url, queue=NAMES.inbox, count=count)

@@ -25,7 +25,7 @@ async def count_copies(rig: Rig, queue: str) -> int:
         if keys.total() == expected:
             all_read.set()
 
-    connection = await aiormq.connect(rig.ground.amqp_url)
+    connection = await aiormq.connect(rig.context.amqp_url)
     try:
         reading = await connection.channel()
         await reading.basic_consume(queue, read, no_ack=True)

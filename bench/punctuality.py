@@ -77,7 +77,7 @@ class _Heard:
 
 
 async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> _Heard:
-    pause, broker = plan.rings_seconds / plan.rings, rig.ground.amqp_url
+    pause, broker = plan.rings_seconds / plan.rings, rig.context.amqp_url
     async with rig.database() as database, asyncio.TaskGroup() as tasks:
         with producer.held_back():
             await database.execute("delete from jobs where topic = $1", RINGS_TOPIC)

@@ -23,7 +23,7 @@ from bench.figures import Cost
 from bench.store_processes import StoreProcesses
 from shared.contract.names import Names
 from stack.directory import LOGS, run_directory
-from stack.services import Ground, Service, prepare
+from stack.services import Service, ServiceContext, prepare
 from stack.stores import stores
 
 POSTGRES = {
@@ -39,12 +39,12 @@ NOTHING = Cost(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    ground: Ground
+    context: ServiceContext
     stores: StoreProcesses
 
     @asynccontextmanager
     async def database(self) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-        connection = await asyncpg.connect(self.ground.database_url, timeout=10, command_timeout=600)
+        connection = await asyncpg.connect(self.context.database_url, timeout=10, command_timeout=600)
         try:
             yield connection
         finally:
@@ -53,7 +53,7 @@ class Rig:
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[AbstractChannel]:
         async with (
-            await aio_pika.connect(self.ground.amqp_url, timeout=10) as connection,
+            await aio_pika.connect(self.context.amqp_url, timeout=10) as connection,
             connection.channel(publisher_confirms=True) as channel,
         ):
             yield channel
@@ -62,7 +62,7 @@ class Rig:
     async def copied(self, name: str) -> AsyncIterator["Rig"]:
         """The same with a copy of the database, as it is now; nobody may be connected to it. The broker is the same."""
         copy = self._on_database(name)
-        home, here = self._on_database("postgres"), urlsplit(self.ground.database_url).path.strip("/")
+        home, here = self._on_database("postgres"), urlsplit(self.context.database_url).path.strip("/")
         async with home.database() as database:
             await database.execute(f"create database {name} template {here}")
             try:
@@ -76,10 +76,10 @@ class Rig:
 
         own = {
             service: {key: moved(value) if key == "DATABASE_URL" else value for key, value in settings.items()}
-            for service, settings in self.ground.own.items()
+            for service, settings in self.context.own.items()
         }
-        ground = replace(self.ground, database_url=moved(self.ground.database_url), own=own)
-        return replace(self, ground=ground)
+        context = replace(self.context, database_url=moved(self.context.database_url), own=own)
+        return replace(self, context=context)
 
     async def purge(self) -> None:
         """The application's queue."""
@@ -117,7 +117,7 @@ class Rig:
     @contextmanager
     def service(self, module: str, *, name: str | None = None, **settings: str) -> Iterator["Running"]:
         """A process of the service, ready."""
-        service = Service(replace(self.ground, settings=settings), module, name)
+        service = Service(replace(self.context, settings=settings), module, name)
         service.start()
         try:
             service.wait_ready()
@@ -175,6 +175,6 @@ def a_rig() -> Iterator[Rig]:
 @contextmanager
 def _on(directory: Path) -> Iterator[Rig]:
     with stores(directory, settings=POSTGRES) as (postgres, rabbitmq):
-        ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
-        prepare(ground)
-        yield Rig(ground, StoreProcesses(psutil.Process(postgres.pid), psutil.Process(rabbitmq.pid)))
+        context = ServiceContext.on(postgres, rabbitmq, directory, directory / LOGS)
+        prepare(context)
+        yield Rig(context, StoreProcesses(psutil.Process(postgres.pid), psutil.Process(rabbitmq.pid)))

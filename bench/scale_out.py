@@ -72,10 +72,10 @@ async def _store(rig: Rig, plan: Plan, processes: int) -> Outcome:
     count = 2 * plan.few
     await rig.empty()
     with _services(rig, "consumer", processes) as running:
-        await publish_all(rig.ground.amqp_url, requests(WARM_UP, "warm-"))
+        await publish_all(rig.context.amqp_url, requests(WARM_UP, "warm-"))
         await until_stored(rig, WARM_UP, "warm-")
         with held_back(running):
-            await publish_all(rig.ground.amqp_url, requests(count, "asked-"))
+            await publish_all(rig.context.amqp_url, requests(count, "asked-"))
         outcome = await _measured(rig, running, count, lambda: until_stored(rig, count, "asked-"))
     async with rig.database() as database:
         return outcome(await database.fetchval("select count(*) from jobs where version > 1"))
@@ -87,10 +87,10 @@ async def _deliver(rig: Rig, plan: Plan, processes: int) -> Outcome:
     async with a_receiver() as url:
         events = due_events(plan.webhooks + warm_up, url)
         with _services(rig, "delivery", processes, MAX_IN_FLIGHT_PER_HOST=str(CONNECTIONS)) as running:
-            await publish_all(rig.ground.amqp_url, events[:warm_up])
+            await publish_all(rig.context.amqp_url, events[:warm_up])
             await until_completed(rig, warm_up)
             with held_back(running):
-                await publish_all(rig.ground.amqp_url, events[warm_up:])
+                await publish_all(rig.context.amqp_url, events[warm_up:])
             outcome = await _measured(rig, running, plan.webhooks, lambda: until_completed(rig, len(events)))
     async with rig.database() as database:
         return outcome(await database.fetchval("select count(*) from delivery_attempts") - len(events))

@@ -8,9 +8,9 @@ from aio_pika.abc import AbstractChannel
 
 from shared.postgres.pool import Connection
 
-LONGEST_WAIT = 90.0
+MAX_WAIT_SECONDS = 90.0
 LOOK_EVERY = 0.005
-LONGEST_PAUSE = 0.25
+MAX_PAUSE_SECONDS = 0.25
 # In the words of the index that producers claim by: any other way it reads the whole table, at every look.
 SOMETHING_DUE = """
 select coalesce((select next_run_at <= now() from jobs where status = 'pending' and retry_at is null
@@ -24,7 +24,7 @@ class TookTooLong(Exception):
 
 
 async def until(
-    true: Callable[[], Awaitable[bool]], what: str, seconds: float = LONGEST_WAIT, look_every: float = LOOK_EVERY
+    true: Callable[[], Awaitable[bool]], what: str, seconds: float = MAX_WAIT_SECONDS, look_every: float = LOOK_EVERY
 ) -> float:
     """The moment at which it was seen to be true, as perf_counter() has it."""
     deadline = time.perf_counter() + seconds
@@ -47,10 +47,10 @@ async def until_messages(channel: AbstractChannel, queue: str, messages: int) ->
     began = time.perf_counter()
     while (there := await depth(channel, queue)) < messages:
         waited = time.perf_counter() - began
-        if waited > LONGEST_WAIT:
-            raise TookTooLong(f"{there} of {messages} messages were in {queue} after {LONGEST_WAIT:.0f} s")
+        if waited > MAX_WAIT_SECONDS:
+            raise TookTooLong(f"{there} of {messages} messages were in {queue} after {MAX_WAIT_SECONDS:.0f} s")
         to_go = min(waited, waited * (messages - there) / max(there, 1))
-        await asyncio.sleep(min(max(to_go / 2, LOOK_EVERY), LONGEST_PAUSE))
+        await asyncio.sleep(min(max(to_go / 2, LOOK_EVERY), MAX_PAUSE_SECONDS))
     return time.perf_counter()
 
 

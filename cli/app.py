@@ -13,7 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Look at, schedule and mend what Duebell does. Reads DATABASE_URL, AMQP_URL and AMQP_PREFIX, "
+    help="Schedule jobs, look at what Duebell does, and repair it. Reads DATABASE_URL, AMQP_URL and AMQP_PREFIX, "
     "as the services do.",
     epilog="Exit status: 0 done; 1 refused, not found, or something needs attention; 2 wrong usage; 3 Postgres or "
     "RabbitMQ cannot be reached; 4 sent, but no answer in time.",
@@ -39,8 +39,8 @@ app.command("list", rich_help_panel="Looking")(jobs.list_)
 app.command(rich_help_panel="Looking")(jobs.show)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)
-app.add_typer(deliveries.app, name="deliveries", rich_help_panel="Looking after")
-app.add_typer(parked.app, name="parked", rich_help_panel="Looking after")
+app.add_typer(deliveries.app, name="deliveries", rich_help_panel="Deliveries and parked messages")
+app.add_typer(parked.app, name="parked", rich_help_panel="Deliveries and parked messages")
 
 
 def main() -> int:

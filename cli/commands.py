@@ -1,4 +1,4 @@
-"""`duebell schedule`, `cancel`, `pause`, `resume`, `trigger`: one command of the contract each, and its verdict."""
+"""`duebell schedule`, `cancel`, `pause`, `resume`, `trigger`: one command of the contract each, and its reply."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -9,19 +9,19 @@ from uuid import uuid4
 import orjson
 import typer
 
-from cli.failures import BadUsage, Failure
-from cli.ground import Ground
-from cli.moments import parse_duration
+from cli.command_client import send
+from cli.command_runner import run
+from cli.errors import BadUsage, Failure
 from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
-from cli.running import run
-from cli.sending import send
+from cli.stores import Stores
+from cli.time_arguments import parse_duration
 from shared.contract.fields import format_instant
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 from shared.recurrence.zones import Fold, Gap
 
 Id = Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")]
-Wait = Annotated[float, typer.Option(help="Seconds to wait for the verdict.", min=0.1, max=600)]
+Wait = Annotated[float, typer.Option(help="Seconds to wait for the reply.", min=0.1, max=600)]
 
 WHEN, WHAT, HOW = "When (exactly one of --at, --in, --rrule, --cron, --every)", "What", "Webhook"
 
@@ -36,7 +36,7 @@ def schedule(
         str | None, typer.Option("--in", help="So long from now: 90s, 10m, 1h30m, 2d.", rich_help_panel=WHEN)
     ] = None,
     rrule: Annotated[str | None, typer.Option(help="RFC 5545.", rich_help_panel=WHEN)] = None,
-    cron: Annotated[str | None, typer.Option(help="Five fields, or @daily and friends.", rich_help_panel=WHEN)] = None,
+    cron: Annotated[str | None, typer.Option(help="Five fields, or @daily, @hourly, ….", rich_help_panel=WHEN)] = None,
     every: Annotated[str | None, typer.Option(help="A plain interval: 90s, 2h.", rich_help_panel=WHEN)] = None,
     start_at: Annotated[str | None, typer.Option(help="Where a rule starts.", rich_help_panel=WHEN)] = None,
     timezone: Annotated[str | None, typer.Option(help="IANA name.", rich_help_panel=WHEN)] = None,
@@ -62,7 +62,7 @@ def schedule(
     wait: Wait = 10.0,
     as_json: AsJson = None,
 ) -> None:
-    """Schedule ID at a moment or by a rule, and wait for the verdict.
+    """Schedule ID at a moment or by a rule, and wait for the reply.
 
     Examples:
 
@@ -141,7 +141,7 @@ def trigger(
     id: Id,  # noqa: A002
     *,
     trigger_id: Annotated[
-        str | None, typer.Option(help="Makes it safe to repeat; made up where it is missing.")
+        str | None, typer.Option(help="Makes it safe to repeat; without it, a new one is made.")
     ] = None,
     payload: Annotated[
         str | None, typer.Option(help="Instead of the job's own: JSON, or @file, or @- for stdin.")
@@ -166,7 +166,7 @@ def trigger(
 async def _tell(
     type_: str, key: str, content: dict[str, Any], wait: float, as_json: bool | None, *, own: bool = True
 ) -> None:
-    reply = await send(Ground.find(), type_, key, content, wait, own=own)
+    reply = await send(Stores.from_environment(), type_, key, content, wait, own=own)
     if wants_json(as_json):
         show_json(reply)
     else:
@@ -193,7 +193,7 @@ def _headers(given: list[str]) -> dict[str, str]:
 
 
 def _json(text: str) -> orjson.Fragment:
-    """Checked here, sent as it was typed."""
+    """Check that the text is JSON. It is sent byte for byte as it was typed."""
     try:
         if text.startswith("@"):
             text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")

@@ -1,21 +1,21 @@
-"""`duebell deliveries`: webhook calls, open and ended, and another try for those that failed."""
+"""`duebell deliveries`: list and show deliveries, and replay failed ones."""
 
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from cli.command_runner import run
 from cli.deliveries_sql import Wanted, attempts_of, list_deliveries, read_delivery
-from cli.failures import BadUsage, Failure
-from cli.ground import Ground
+from cli.errors import BadUsage, Failure
 from cli.jobs import Limit, Since, Topic, Until, moment, show_attempts, with_raw_payload
 from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
-from cli.running import run
+from cli.stores import Stores
 from delivery.store import replay as failed_deliveries
 
 REPLAY_BATCH_ROWS = 500
 
-app = typer.Typer(no_args_is_help=True, help="Webhook calls, and another try for those that failed.")
+app = typer.Typer(no_args_is_help=True, help="List and show deliveries, and replay failed ones.")
 
 
 class State(StrEnum):
@@ -45,7 +45,7 @@ def list_(
 
     async def work() -> None:
         wanted = Wanted(state, job, topic, moment("--from", since), moment("--to", until), limit)
-        async with Ground.find().database() as connection:
+        async with Stores.from_environment().database() as connection:
             found = await list_deliveries(connection, wanted)
         if wants_json(as_json):
             show_json(found)
@@ -68,7 +68,7 @@ def show(
     """
 
     async def work() -> None:
-        async with Ground.find().database() as connection:
+        async with Stores.from_environment().database() as connection:
             found = await read_delivery(connection, id)
             attempts = (await attempts_of(connection, [id]))[id]
         if found is None:
@@ -110,10 +110,10 @@ def replay(
         )
         if wanted == failed_deliveries.ReplayFilter():
             raise BadUsage("say which: ids, --job, --reason, --from or --to")
-        async with Ground.find().database(writes=True) as connection:
+        async with Stores.from_environment().database(writes=True) as connection:
             failed = await failed_deliveries.select_failed(connection, wanted, limit)
             if not failed:
-                raise Failure("no failed delivery fits, or those that do were replayed already")
+                raise Failure("no failed delivery matches, or all that match were replayed already")
             rows = [{name: getattr(one, name) for name in one.__slots__} for one in failed]
             replayed: dict[int, int] = {}
             in_json = wants_json(as_json)

@@ -1,4 +1,4 @@
-"""What the command line reads about deliveries."""
+"""The queries by which the command line reads deliveries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ OF_JOB = f"select {_DELIVERY_COLUMNS} from deliveries where job_id = $1 order by
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The window is of the next attempt; of the end, for those that ended."""
+    """Which deliveries to list. `since` and `until` bound the next attempt, or the end of those that ended."""
 
     state: str  # open, completed, failed
     job_id: str | None
@@ -52,7 +52,7 @@ async def list_deliveries(connection: Connection, wanted: Wanted) -> list[dict[s
 
 
 async def deliveries_of_job(connection: Connection, job_id: str, limit: int) -> list[dict[str, Any]]:
-    """The newest first, each with its attempts."""
+    """The newest deliveries of the job first, each with its attempts."""
     deliveries = [dict(row) for row in await connection.fetch(OF_JOB, job_id, limit)]
     attempts = await attempts_of(connection, [one["id"] for one in deliveries])
     return [{**one, "attempts": attempts[one["id"]]} for one in deliveries]

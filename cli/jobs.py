@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from cli.command_runner import run
 from cli.deliveries_sql import deliveries_of_job
-from cli.failures import BadUsage, Failure
-from cli.ground import Ground
+from cli.errors import BadUsage, Failure
 from cli.jobs_sql import Wanted, list_jobs, read_job
-from cli.moments import parse_moment
 from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
 from cli.preview import marked_occurrences
-from cli.running import run
+from cli.stores import Stores
+from cli.time_arguments import parse_moment
 from shared.recurrence import BadRule, Occurrence, RuleSpec
 
 DELIVERIES = 5
@@ -53,7 +53,7 @@ def list_(
 
     async def work() -> None:
         wanted = Wanted(state, topic, moment("--from", since), moment("--to", until), limit)
-        async with Ground.find().database() as connection:
+        async with Stores.from_environment().database() as connection:
             jobs = await list_jobs(connection, wanted)
         if wants_json(as_json):
             show_json(jobs)
@@ -73,7 +73,7 @@ def show(id: Annotated[str, typer.Argument(help="The schedule's id.", metavar="I
     """
 
     async def work() -> None:
-        async with Ground.find().database() as connection:
+        async with Stores.from_environment().database() as connection:
             job = await read_job(connection, id)
             deliveries = await deliveries_of_job(connection, id, DELIVERIES)
         if job is None:
@@ -97,7 +97,7 @@ def show(id: Annotated[str, typer.Argument(help="The schedule's id.", metavar="I
 
 
 def with_raw_payload(row: dict[str, Any]) -> dict[str, Any]:
-    """For JSON: the payload as it came, numbers of any length included."""
+    """For JSON output: the payload byte for byte, so that long numbers keep their digits."""
     return {**row, "payload": orjson.Fragment(row["payload"] or "null")}
 
 
@@ -133,6 +133,6 @@ def _upcoming(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _hide_header_values(webhook: dict[str, Any] | None) -> None:
-    # They carry tokens; whoever needs them knows where they are.
+    # Header values may be tokens: they are not shown.
     if webhook:
         webhook["headers"] = dict.fromkeys(webhook.get("headers", {}), "…")

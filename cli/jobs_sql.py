@@ -1,5 +1,5 @@
-"""What the command line reads about jobs. Pending ones come from the producer's own indexes, ended ones from that of
-retention: looking costs what is shown, whatever the table holds.
+"""The queries by which the command line reads jobs. Pending jobs come from the producer's indexes, ended jobs from the
+index of retention: a query costs what it shows, however many rows the table has.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,9 @@ select {_JOB_COLUMNS} from jobs
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A topic stands for those below it, too. The window is of the next run; of the end, for those that ended."""
+    """Which jobs to list. `topic` includes topics below it; `since` and `until` bound the next run, or the end of ended
+    jobs.
+    """
 
     state: str
     topic: str | None

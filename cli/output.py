@@ -1,5 +1,5 @@
-"""What is printed: a table or a sheet for people at a terminal, JSON for everything else. `--json` and `--table` choose
-by hand. Questions and remarks go to stderr, so that stdout is the answer and nothing else.
+"""Prints results: a table or a sheet on a terminal, JSON in a pipe; `--json` and `--table` override this. Questions and
+remarks go to stderr, so that stdout has the result alone.
 """
 
 import sys
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.failures import Failure
+from cli.errors import Failure
 from shared.contract.fields import format_instant
 
 AsJson = Annotated[
@@ -36,7 +36,7 @@ def wants_json(asked: bool | None) -> bool:
 
 
 def show_json(value: object) -> None:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME  # ours end in Z, as in the messages
+    options = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME  # instants end in Z, as in the messages
     sys.stdout.write(orjson.dumps(value, default=_plain, option=options).decode() + "\n")
 
 
@@ -50,7 +50,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title:
 
 
 def show_sheet(values: Mapping[str, Any]) -> None:
-    """One thing: its fields below each other. What is empty is left out."""
+    """Print one object, a field per line. Fields without a value are left out."""
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in values.items():
         if value is not None:
@@ -77,7 +77,7 @@ def cell(value: object) -> Text:
 
 
 def require_consent(what: str, *, yes: bool) -> None:
-    """For what cannot be undone: says what will be done, and asks."""
+    """Ask before an action that cannot be undone. Raises Failure unless the user agrees or `yes` is given."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -89,7 +89,7 @@ def require_consent(what: str, *, yes: bool) -> None:
 
 
 def _console() -> Console:
-    # Asked for by hand in a pipe, a table is as wide as it needs to be.
+    # In a pipe, a table that was asked for by --table is as wide as it needs to be.
     return Console(file=sys.stdout, width=None if sys.stdout.isatty() else 240, highlight=False)
 
 

@@ -1,14 +1,14 @@
-"""`duebell parked`: commands and events that could not be understood, to look at, to send again, or to drop."""
+"""`duebell parked`: list and show parked messages, send them again, or drop them."""
 
 from typing import Annotated
 
 import typer
 
-from cli.failures import BadUsage, Failure
-from cli.ground import Ground
+from cli.command_runner import run
+from cli.errors import BadUsage, Failure
 from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
 from cli.parked_queue import MAX_PARKED_MESSAGES, Parked, Parking, choose, parking
-from cli.running import run
+from cli.stores import Stores
 from shared.amqp.message import PublishResult
 
 PUBLISH_TIMEOUT = 10.0
@@ -31,7 +31,7 @@ def list_(
     """
 
     async def work() -> None:
-        async with parking(Ground.find(), limit) as place:
+        async with parking(Stores.from_environment(), limit) as place:
             found = [one.summary() for one in await place.look(limit)]
         if wants_json(as_json):
             show_json(found)
@@ -54,7 +54,7 @@ def show(
     """
 
     async def work() -> None:
-        async with parking(Ground.find(), MAX_PARKED_MESSAGES) as place:
+        async with parking(Stores.from_environment(), MAX_PARKED_MESSAGES) as place:
             details = choose(await place.look(MAX_PARKED_MESSAGES), [id])[0].details()
         if wants_json(as_json):
             show_json(details)
@@ -89,8 +89,8 @@ def drop(ids: Ids = None, *, every: All = False, yes: Yes = False) -> None:
 async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing: str, done: str, send: bool) -> None:
     if bool(ids) == every:
         raise BadUsage("say which: ids, or --all")
-    ground = Ground.find()
-    async with parking(ground, MAX_PARKED_MESSAGES) as place:
+    stores = Stores.from_environment()
+    async with parking(stores, MAX_PARKED_MESSAGES) as place:
         found = await place.look(MAX_PARKED_MESSAGES)
         chosen = found if every else choose(found, ids or [])
         if not chosen:
@@ -102,16 +102,16 @@ async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing:
         require_consent(f"This {doing} {len(chosen)} parked messages{more}", yes=yes)
         finished = 0
         for first in range(0, len(chosen), PARKED_BATCH_MESSAGES):
-            finished += await _finish(place, chosen[first : first + PARKED_BATCH_MESSAGES], ground, send=send)
+            finished += await _finish(place, chosen[first : first + PARKED_BATCH_MESSAGES], stores, send=send)
     say(f"{finished} {done}")
     if finished < len(chosen):
         raise Failure(f"{len(chosen) - finished} stay parked: the broker did not take them")
 
 
-async def _finish(place: Parking, chosen: list[Parked], ground: Ground, *, send: bool) -> int:
-    """Acknowledged only when its copy is confirmed: a crash in between sends it twice, and loses nothing."""
+async def _finish(place: Parking, chosen: list[Parked], stores: Stores, *, send: bool) -> int:
+    """Send copies if `send`, then acknowledge the confirmed ones: a crash between the two sends a message twice."""
     if send:
-        verdicts = await place.publisher.publish([one.way_back(ground.names) for one in chosen], PUBLISH_TIMEOUT)
-        chosen = [one for one, verdict in zip(chosen, verdicts, strict=True) if verdict is PublishResult.CONFIRMED]
+        results = await place.publisher.publish([one.original_message(stores.names) for one in chosen], PUBLISH_TIMEOUT)
+        chosen = [one for one, result in zip(chosen, results, strict=True) if result is PublishResult.CONFIRMED]
     await place.inbox.acknowledge_only([one.message for one in chosen])
     return len(chosen)

@@ -1,5 +1,5 @@
-"""The parking queue, looked at and worked through: messages are taken without acknowledgement, so that what is not
-acknowledged in the end is back in its place when the channel closes.
+"""Reads the queue `scheduler.parked` without acknowledging: when the channel closes, RabbitMQ puts every message that
+was not acknowledged back into its place.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from cli.failures import BadUsage, Unreachable
-from cli.ground import CONNECT_TIMEOUT, Ground
+from cli.errors import BadUsage, Unreachable
+from cli.stores import CONNECT_TIMEOUT, Stores
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage
@@ -22,10 +22,10 @@ from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
 from shared.runtime.loops import Stop
 
-# A look takes this many at most, which bounds its memory.
+# The limit of one look, which bounds its memory.
 MAX_PARKED_MESSAGES = 10_000
 QUIET_SECONDS = 0.5
-OUR_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-delivery-count")
+DUEBELL_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-delivery-count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Parked:
 
     @property
     def id(self) -> str:
-        """Every parked copy has a message_id of its own, but those of a batch begin alike; what the broker parked
+        """A hash of message_id and body: message_ids of one batch begin alike, and a message that the broker parked
         itself may have none.
         """
         named = (self.message.message_id or "").encode() + b"\0" + self.message.body
@@ -69,8 +69,10 @@ class Parked:
         }
         return {**self.summary(), **properties, "headers": headers, "bytes": len(self.message.body), "body": body}
 
-    def way_back(self, names: Names) -> OutgoingMessage:
-        """As it was, to where it came from. An event goes to the delivery queue alone: others have had it already."""
+    def original_message(self, names: Names) -> OutgoingMessage:
+        """The message as it was, for the exchange it came from. An event goes to the delivery queue alone: other queues
+        have it.
+        """
         message, headers = self.message, self.message.headers
         deaths = headers.get("x-death") or [{}]
         from_queue = names.deliveries if headers.get("duebell-parked-by") == "delivery" else deaths[0].get("queue")
@@ -79,7 +81,7 @@ class Parked:
         else:
             exchange = str(headers.get("duebell-exchange") or deaths[0].get("exchange") or names.commands)
             key = str(headers.get("duebell-routing-key") or (deaths[0].get("routing-keys") or [""])[0])
-        kept = {name: value for name, value in headers.items() if not name.startswith(OUR_HEADERS)}
+        kept = {name: value for name, value in headers.items() if not name.startswith(DUEBELL_HEADERS)}
         return sent_on(message, exchange, key, kept)
 
     def _job(self) -> str | None:
@@ -97,7 +99,7 @@ class Parking:
     publisher: Publisher
 
     async def look(self, limit: int) -> list[Parked]:
-        """The oldest first. Until as many as wanted are here, or no more come."""
+        """Take up to `limit` messages, the oldest first, until no more come for QUIET_SECONDS."""
         found: list[Parked] = []
         while len(found) < limit:
             batch: list[IncomingMessage] = []
@@ -111,20 +113,20 @@ class Parking:
 
 
 @asynccontextmanager
-async def parking(ground: Ground, limit: int) -> AsyncIterator[Parking]:
-    if ground.amqp_url is None:
+async def parking(stores: Stores, limit: int) -> AsyncIterator[Parking]:
+    if stores.amqp_url is None:
         raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
     # Two connections: one whose inbox is full reads nothing more, and no confirms either.
     async with (
-        Broker(ground.amqp_url, name="duebell-cli", names=ground.names).connected() as broker,
-        Broker(ground.amqp_url, name="duebell-cli-back", names=ground.names).connected() as outbound,
+        Broker(stores.amqp_url, name="duebell-cli", names=stores.names).connected() as broker,
+        Broker(stores.amqp_url, name="duebell-cli-back", names=stores.names).connected() as outbound,
     ):
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await broker.wait_until_up()
             async with (
                 broker.open_channel(prefetch=limit) as channel,
-                Inbox.consuming(channel, ground.names.parked) as inbox,
+                Inbox.consuming(channel, stores.names.parked) as inbox,
                 Publisher(outbound) as publisher,
             ):
                 yield Parking(inbox, publisher)
@@ -134,7 +136,7 @@ async def parking(ground: Ground, limit: int) -> AsyncIterator[Parking]:
 
 
 def choose(found: Sequence[Parked], wanted: Sequence[str]) -> list[Parked]:
-    """By the beginnings of their ids; each must name exactly one."""
+    """Find messages by the beginnings of their ids. Each beginning must match exactly one message."""
     chosen: dict[str, Parked] = {}
     for beginning in wanted:
         fitting = [one for one in found if one.id.startswith(beginning)]

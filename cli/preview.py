@@ -1,4 +1,4 @@
-"""`duebell preview`: the next occurrences of a rule, with what the clocks do to them."""
+"""`duebell preview`: the next occurrences of a rule, with notes where the clocks change."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -6,16 +6,16 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.failures import Failure
+from cli.command_runner import run
+from cli.errors import Failure
 from cli.output import AsJson, show_json, show_table, wants_json
-from cli.running import run
 from shared.contract.fields import format_instant
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule, load_zone
 from shared.recurrence.zones import Fold, Gap
 
 
 def preview(
-    rule: Annotated[str, typer.Argument(help="An RRULE, or five cron fields, or @daily and friends.")],
+    rule: Annotated[str, typer.Argument(help="An RRULE, or five cron fields, or @daily, @hourly, ….")],
     timezone: Annotated[str, typer.Option(help="IANA name.")] = "UTC",
     start_at: Annotated[str | None, typer.Option(help="Where the rule starts; missing: now.")] = None,
     dst_gap: Annotated[Gap | None, typer.Option(help="What becomes of a time that the clocks skip.")] = None,
@@ -23,7 +23,7 @@ def preview(
     count: Annotated[int, typer.Option("--count", "-n", help="How many.", min=1, max=1000)] = 10,
     as_json: AsJson = None,
 ) -> None:
-    """Show the next occurrences of a rule, by the same code that will ring them. Needs no connection.
+    """Show the next occurrences of a rule, computed by the code that the services use. Needs no connection.
 
     Examples:
 
@@ -61,7 +61,7 @@ def looks_like_cron(rule: str) -> bool:
 
 
 def marked_occurrences(spec: RuleSpec, count: int, start: Occurrence | None = None) -> list[dict[str, Any]]:
-    """Each with its local time and, where the clocks change, what that means for it."""
+    """The next occurrences, each with its local time and, where the clocks change, a note."""
     rule = compile_rule(spec)
     zone = load_zone(spec.timezone)
     ring = start or rule.first()
@@ -95,7 +95,7 @@ def _notes(spec: RuleSpec, found: list[Occurrence], zone: ZoneInfo) -> list[str 
 
 
 def _was_moved(spec: RuleSpec, one: Occurrence, zone: ZoneInfo) -> bool:
-    """An occurrence that a rule which skips gaps would not have."""
+    """Tell whether the occurrence was moved: a rule that skips gaps would not have it."""
     hour_before = datetime.fromtimestamp(one.at.timestamp() - 3600, zone).utcoffset()
     if hour_before == one.at.astimezone(zone).utcoffset() or spec.dst_gap == "skip" or spec.every_seconds:
         return False

@@ -1,14 +1,14 @@
-"""`duebell status`: is it well? Backlog, lateness, queues, who is at work; and what needs attention, if anything."""
+"""`duebell status`: backlog, lateness, queue depths, running services, and a list of what needs attention."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from aio_pika.exceptions import ChannelClosed
 
-from cli.failures import Failure
-from cli.ground import Ground
+from cli.command_runner import run
+from cli.errors import Failure
 from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
-from cli.running import run
+from cli.stores import Stores
 from delivery.store.samples import sample_deliveries
 from producer.store.samples import sample_jobs
 from shared.postgres.migrate import current_version, newest_version
@@ -18,8 +18,8 @@ COUNT_UP_TO = 100_000
 LATE_SECONDS = 60.0
 QUEUE_TIMEOUT = 5.0
 
-# Of the newest to end in the last five minutes: how late they rang. One-shots alone: of a rule, the row keeps no more
-# than its last moment.
+# Lateness of the newest jobs that ended in the last five minutes. One-shots and last occurrences alone: the row of a
+# rule keeps its last occurrence only.
 LATENESS = """
 select count(*) as jobs,
        percentile_disc(0.5) within group (order by late) as p50,
@@ -34,7 +34,7 @@ FAILED = """
 select count(*) from (select from deliveries
  where status = 'FAILED' and finished_at > now() - interval '24 hours' limit $1) as failed
 """
-# One session of each producer listens; its others come and go.
+# Each producer has exactly one session with this name.
 PRODUCERS = """
 select count(*) from pg_stat_activity
  where application_name = 'duebell-producer-listen' and datname = current_database()
@@ -55,10 +55,10 @@ def status(as_json: AsJson = None) -> None:
     """
 
     async def work() -> None:
-        ground = Ground.find()
-        async with ground.database() as connection:
+        stores = Stores.from_environment()
+        async with stores.database() as connection:
             seen = await _from_database(connection)
-        queues = await _from_broker(ground)
+        queues = await _from_broker(stores)
         seen["services"] = {
             "consumer": queues["inbox"].consumers,
             "producer": seen.pop("producers"),
@@ -98,11 +98,11 @@ async def _from_database(connection: Connection) -> dict[str, Any]:
     }
 
 
-async def _from_broker(ground: Ground) -> dict[str, Queue]:
-    names = ground.names
+async def _from_broker(stores: Stores) -> dict[str, Queue]:
+    names = stores.names
     roles = {"inbox": names.inbox, "deliveries": names.deliveries, "parked": names.parked, "unrouted": names.unrouted}
     queues = {}
-    async with ground.broker() as connection:
+    async with stores.broker() as connection:
         for role, name in roles.items():
             try:
                 async with connection.channel() as channel:
@@ -115,7 +115,7 @@ async def _from_broker(ground: Ground) -> dict[str, Queue]:
 
 
 def what_is_wrong(seen: dict[str, Any]) -> list[str]:
-    """Pure: one line each, with what to do next."""
+    """The list under "attention": one line for each problem, with what to do next. Pure."""
     wrong = []
     if seen["schema"]["version"] < seen["schema"]["needed"]:
         wrong.append("the schema is old: run python -m shared.migrate")

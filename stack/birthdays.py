@@ -16,30 +16,30 @@ from rich.markup import escape
 
 from examples.birthdays.migrate import migrate
 from examples.birthdays.provision import ROLE, broker_definitions, provision
-from stack.birthdays_journey import Birthday, Journal, Places, travel
+from stack.birthdays_journey import Addresses, Birthday, Journal, run_journey
 from stack.directory import LOGS, run_directory
 from stack.errors import StartError
 from stack.ports import LOOPBACK
 from stack.rabbitmq import RabbitMQ
-from stack.services import DEMO_SECRET, SERVICES, Ground, Service, services
-from stack.showing import Check, play, show_checks, timed
+from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, services
 from stack.stores import stores
+from stack.terminal import Check, show_checks, show_journey, timed
 
 APPLICATION = "examples.birthdays"
-# How far ahead the birthday is when the application starts; if too little is left of it when that is ready, it starts
-# again with what it took this machine.
+# How far ahead the birthday is when the application starts. If less than MIN_LEAD is left when the application is
+# ready, it starts again with a longer lead.
 FIRST_LEAD = timedelta(seconds=7)
-ENOUGH = timedelta(seconds=3)
+MIN_LEAD = timedelta(seconds=3)
 STARTS = 4
 
 
 class BirthdayApplication(Service):
-    """All of its parts in one process, with its own users of either store."""
+    """The birthday application in one process, with users of its own in both stores."""
 
     health = "/verdicts"
 
-    def __init__(self, ground: Ground, environment: dict[str, str], birthday: Birthday) -> None:
-        super().__init__(ground, APPLICATION, "birthdays")
+    def __init__(self, context: ServiceContext, environment: dict[str, str], birthday: Birthday) -> None:
+        super().__init__(context, APPLICATION, "birthdays")
         self._environment = environment
         self.birthday = birthday
 
@@ -54,7 +54,7 @@ class BirthdayApplication(Service):
 
 
 def main() -> int:
-    return play("birthdays", _run, "How it is done, and what to copy: [bold]examples/birthdays/README.md[/]")
+    return show_journey("birthdays", _run, "How it is done, and what to copy: [bold]examples/birthdays/README.md[/]")
 
 
 def _run(console: Console) -> list[Check]:
@@ -63,18 +63,18 @@ def _run(console: Console) -> list[Check]:
         directory = running.enter_context(run_directory("birthdays"))
         with timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
-        ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
+        context = ServiceContext.on(postgres, rabbitmq, directory, directory / LOGS)
         with timed(console, f"Duebell's {', '.join(SERVICES)} ready"):
-            running.enter_context(services(ground))
+            running.enter_context(services(context))
         with timed(console, "the application ready, with users of its own in both stores"):
-            environment = _settle_in(ground, rabbitmq, directory)
-            application = running.enter_context(_application(ground, environment))
+            environment = _provision(context, rabbitmq, directory)
+            application = running.enter_context(_application(context, environment))
         console.print("\n[dim]  seconds  seen in      what happened[/]")
         journal = Journal(
             show=lambda seconds, where, text: console.print(f"  [dim]{seconds:7.3f}[/]  {where:<11}  {escape(text)}")
         )
-        places = Places(application.url, rabbitmq.url, application.log, ground.webhook_secret)
-        asyncio.run(travel(places, application.birthday, journal))
+        addresses = Addresses(application.url, rabbitmq.url, application.log, context.webhook_secret)
+        asyncio.run(run_journey(addresses, application.birthday, journal))
         checks = judge(journal)
         show_checks(console, checks)
         with timed(console, "everything stopped"):
@@ -95,20 +95,20 @@ def judge(journal: Journal) -> list[Check]:
     ]
 
 
-def _settle_in(ground: Ground, rabbitmq: RabbitMQ, directory: Path) -> dict[str, str]:
-    """What an operator does once for an application: users of the stores, and a schema. Its tables it makes itself."""
+def _provision(context: ServiceContext, rabbitmq: RabbitMQ, directory: Path) -> dict[str, str]:
+    """Create the application's users in both stores and its schema. Returns its environment."""
     password = secrets.token_hex(16)
     definitions = directory / "birthdays.json"
     definitions.touch(mode=0o600)
     definitions.write_text(broker_definitions(password))
     rabbitmq.ctl("import_definitions", str(definitions))
     own = {
-        "DATABASE_URL": _as_user(ground.database_url, password),
-        "AMQP_URL": _as_user(ground.amqp_url, password),
+        "DATABASE_URL": _as_user(context.database_url, password),
+        "AMQP_URL": _as_user(context.amqp_url, password),
         "WEBHOOK_SECRET_NAME": DEMO_SECRET,
-        "WEBHOOK_SECRET": ground.webhook_secret,
+        "WEBHOOK_SECRET": context.webhook_secret,
     }
-    asyncio.run(provision(ground.database_url, password))
+    asyncio.run(provision(context.database_url, password))
     asyncio.run(migrate(own["DATABASE_URL"]))
     return own
 
@@ -119,24 +119,24 @@ def _as_user(url: str, password: str) -> str:
 
 
 @contextmanager
-def _application(ground: Ground, environment: dict[str, str]) -> Iterator[BirthdayApplication]:
-    """Ready, with its birthday still far enough ahead to watch."""
-    ground.log("birthdays").unlink(missing_ok=True)
+def _application(context: ServiceContext, environment: dict[str, str]) -> Iterator[BirthdayApplication]:
+    """Start the application so that it is ready while its birthday is still at least MIN_LEAD ahead."""
+    context.log("birthdays").unlink(missing_ok=True)
     lead = FIRST_LEAD
     for _ in range(STARTS):
         began = datetime.now(UTC)
-        application = BirthdayApplication(ground, environment, Birthday.at(began + lead))
+        application = BirthdayApplication(context, environment, Birthday.at(began + lead))
         application.start()
         try:
             application.wait_ready()
             now = datetime.now(UTC)
-            if application.birthday.due_at - now > ENOUGH:
+            if application.birthday.due_at - now > MIN_LEAD:
                 yield application
                 return
-            lead = 1.5 * (now - began) + 2 * ENOUGH
+            lead = 1.5 * (now - began) + 2 * MIN_LEAD
         finally:
             application.stop()
-    raise StartError("The application took too long to start.", log=ground.log("birthdays"), next_step="try again.")
+    raise StartError("The application took too long to start.", log=context.log("birthdays"), next_step="try again.")
 
 
 if __name__ == "__main__":

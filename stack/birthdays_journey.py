@@ -1,6 +1,6 @@
-"""The journey that `make birthdays` shows: somebody signs up shortly before their birthday, changes their name, is
-greeted and leaves. Noted down where it is seen: in the answers of the API, in the application's log, and on
-Duebell's exchange.
+"""The journey that `make birthdays` shows: a user signs up shortly before their birthday, changes their name, is
+greeted and leaves. The journal records the answers of the API, the application's log, and the events on Duebell's
+exchange.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from aio_pika.abc import AbstractIncomingMessage
 from standardwebhooks import Webhook
 
 LOOK_SECONDS = 0.02
-TOO_LONG_SECONDS = 120.0
+JOURNEY_TIMEOUT_SECONDS = 120.0
 ZONE = "Asia/Tokyo"
-# What the application's log says, for people.
-SAID = {
+# A sentence for each event of the application's log.
+LOG_SENTENCES = {
     "published": "relay: {what} confirmed by the broker, and out of the outbox",
     "accepted": "reply: accepted, rings at {next_run_at}",
     "rescheduled": "reply: rescheduled, revision {revision}",
@@ -56,8 +56,8 @@ class Birthday:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the journey goes."""
+class Addresses:
+    """The addresses that the journey uses."""
 
     api_url: str
     amqp_url: str
@@ -67,7 +67,7 @@ class Places:
 
 @dataclass(slots=True)
 class Journal:
-    """Everything that was seen, for the checks at the end; each step is shown as it comes."""
+    """Everything that was seen, for the checks at the end. `note()` shows each step at once."""
 
     show: Callable[[float, str, str], None]
     began: float = field(default_factory=time.monotonic)
@@ -87,18 +87,18 @@ class Journal:
         return [datetime.fromisoformat(ring["due_at"]) for ring in self.rings] == [self.answered_at]
 
     async def logged(self, event: str) -> None:
-        """Waits until the application has said so."""
+        """Wait until the application has logged the event."""
         while all(line["event"] != event for line in self.log):  # noqa: ASYNC110 - looking is all there is to do
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def travel(places: Places, birthday: Birthday, journal: Journal) -> None:
-    """Returns at the journey's end; TimeoutError if it does not come."""
+async def run_journey(addresses: Addresses, birthday: Birthday, journal: Journal) -> None:
+    """Run the journey to its end. Raises TimeoutError if that does not come in time."""
     async with (
-        asyncio.timeout(TOO_LONG_SECONDS),
-        _listening(places.amqp_url, journal),
-        _reading(places.log, journal),
-        httpx.AsyncClient(base_url=places.api_url, timeout=10) as client,
+        asyncio.timeout(JOURNEY_TIMEOUT_SECONDS),
+        _listening(addresses.amqp_url, journal),
+        _reading(addresses.log, journal),
+        httpx.AsyncClient(base_url=addresses.api_url, timeout=10) as client,
     ):
         user = await _sign_up(client, birthday, journal)
         await journal.logged("accepted")
@@ -107,14 +107,14 @@ async def travel(places: Places, birthday: Birthday, journal: Journal) -> None:
         await journal.logged("rescheduled")
         await journal.logged("greeted")
         await _look_at_the_greeting(client, user, journal)
-        await _try_again(client, places.webhook_secret, journal)
+        await _try_again(client, addresses.webhook_secret, journal)
         answer = await client.delete(user)
         journal.note("API", f"DELETE {user[:14]}… → {answer.status_code}")
         await journal.logged("cancelled")
 
 
 async def _sign_up(client: httpx.AsyncClient, birthday: Birthday, journal: Journal) -> str:
-    """The address of the new user."""
+    """Create a user. Returns the path of the new user."""
     new = {"firstName": "Ada", "lastName": "Lovelace", "dateOfBirth": birthday.date_of_birth, "timezone": ZONE}
     answer = await client.post("/user", json=new)
     journal.note("API", f"POST /user Ada Lovelace, born on {birthday.date_of_birth}, {ZONE} → {answer.status_code}")
@@ -134,7 +134,7 @@ async def _look_at_the_greeting(client: httpx.AsyncClient, user: str, journal: J
 
 
 async def _try_again(client: httpx.AsyncClient, secret: str, journal: Journal) -> None:
-    """The call of the webhook once more, as after a lost answer; then one by somebody who does not know the secret."""
+    """Call the webhook again, as after a lost answer; then call it with a signature of another secret."""
     ring = journal.rings[0]
     body, now = json.dumps({name: ring[name] for name in ("id", "due_at", "payload")}), datetime.now(UTC)
     headers = {
@@ -147,7 +147,7 @@ async def _try_again(client: httpx.AsyncClient, secret: str, journal: Journal) -
     journal.note("webhook", f"the same call again → {answer.status_code} {answer.text.strip()}")
     headers["webhook-signature"] = Webhook(b"not the secret").sign(ring["idempotency_key"], now, body)
     journal.forged = (await client.post("/webhook", content=body, headers=headers)).status_code
-    journal.note("webhook", f"a call by somebody else → {journal.forged}")
+    journal.note("webhook", f"a call with another secret → {journal.forged}")
 
 
 @asynccontextmanager
@@ -159,15 +159,15 @@ async def _listening(amqp_url: str, journal: Journal) -> AsyncIterator[None]:
         journal.note("Duebell", f"rings, {late:.0f} ms after {ring['due_at']}")
 
     async with await aio_pika.connect(amqp_url, timeout=10) as connection, connection.channel() as channel:
-        ears = await channel.declare_queue(exclusive=True)
-        await ears.bind("schedule.events", "due.*.birthdays.#")
-        await ears.consume(on_due, no_ack=True)
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind("schedule.events", "due.*.birthdays.#")
+        await queue.consume(on_due, no_ack=True)
         yield
 
 
 @asynccontextmanager
 async def _reading(log: Path, journal: Journal) -> AsyncIterator[None]:
-    """What the application writes, as it comes."""
+    """Read the application's log in the background, until the block ends."""
 
     async def read() -> None:
         with log.open() as lines:
@@ -180,8 +180,8 @@ async def _reading(log: Path, journal: Journal) -> AsyncIterator[None]:
                 if unfinished.startswith("{"):
                     line = json.loads(unfinished)
                     journal.log.append(line)
-                    if line["event"] in SAID:
-                        journal.note("application", SAID[line["event"]].format(**line))
+                    if line["event"] in LOG_SENTENCES:
+                        journal.note("application", LOG_SENTENCES[line["event"]].format(**line))
                 unfinished = ""
 
     reading = asyncio.create_task(read())

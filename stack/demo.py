@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from stack.directory import LOGS, run_directory
-from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Journal, Places, Step, travel
+from stack.journey import CANCELLED, ONE_SHOT, PULSES, RECURRING, Addresses, Journal, Step, run_journey
 from stack.roles import APPLICATION
-from stack.services import DEMO_SECRET, SERVICES, Ground, receiver, services
-from stack.showing import Check, play, show_checks, timed
+from stack.services import DEMO_SECRET, SERVICES, ServiceContext, receiver, services
 from stack.stores import stores
+from stack.terminal import Check, show_checks, show_journey, timed
 
 COLOURS = {ONE_SHOT: "green", RECURRING: "cyan", CANCELLED: "magenta"}
 
 
 def main() -> int:
-    return play("demo", _run, "To keep a stack running and publish to it yourself: [bold]make up[/]")
+    return show_journey("demo", _run, "To keep a stack running and publish to it yourself: [bold]make up[/]")
 
 
 def _run(console: Console) -> list[Check]:
@@ -31,15 +31,15 @@ def _run(console: Console) -> list[Check]:
         directory = running.enter_context(run_directory("demo"))
         with timed(console, "Postgres and RabbitMQ started"):
             postgres, rabbitmq = running.enter_context(stores(directory))
-        ground = Ground.on(postgres, rabbitmq, directory, directory / LOGS)
+        context = ServiceContext.on(postgres, rabbitmq, directory, directory / LOGS)
         with timed(console, f"schema migrated, {', '.join(SERVICES)} and a webhook receiver ready"):
-            running.enter_context(services(ground))
-            hooked = running.enter_context(receiver(ground))
+            running.enter_context(services(context))
+            hooked = running.enter_context(receiver(context))
         console.print("\n[dim]  seconds  job        seen in       what happened[/]")
         journal = Journal(show=lambda step: _show(console, step))
         hook = f"{hooked.url}/tea"
-        places = Places(postgres.url, rabbitmq.url_of(APPLICATION), hook, DEMO_SECRET, hooked.log)
-        asyncio.run(travel(places, journal))
+        addresses = Addresses(postgres.url, rabbitmq.url_of(APPLICATION), hook, DEMO_SECRET, hooked.log)
+        asyncio.run(run_journey(addresses, journal))
         checks = judge(journal)
         show_checks(console, checks)
         with timed(console, "everything stopped"):

@@ -1,7 +1,7 @@
 """A directory that one living process at a time may use.
 
-Whoever claims it holds a lock that the kernel releases when the holder dies, in whatever way, and starts clean: the
-processes that a killed predecessor left are ended and its files removed, those in directories claimed below included.
+A claim holds a lock that the kernel releases when the process dies, in whatever way. A new claim starts clean: it ends
+the processes that a killed predecessor left and removes its files, also in directories claimed below.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ class Claim:
         return room
 
     def empty(self) -> None:
-        """Remove everything but the lock, and the logs, which somebody may still want to read."""
+        """Remove everything but the lock and the logs, which may still be read after a run."""
         for entry in self.path.iterdir():
             if entry.name in (LOCK, LOGS):
                 continue

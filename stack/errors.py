@@ -1,4 +1,4 @@
-"""What goes wrong while the local stack starts or stops, said so that a reader knows what to do next.
+"""The errors of the local stack. Each message says what to do next.
 
 StackError
 ├── DirectoryInUseError  another living process holds the directory
@@ -15,7 +15,7 @@ class StackError(Exception):
 
 
 class DirectoryInUseError(StackError):
-    """Somebody alive already runs a stack in this directory."""
+    """A living process already runs a stack in this directory."""
 
 
 class StartError(StackError):

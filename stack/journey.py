@@ -1,5 +1,5 @@
-"""The journey that `make demo` shows: an application schedules three jobs, and everything that happens to them is noted
-down where it happens: replies and events as RabbitMQ delivers them, states as Postgres shows them.
+"""The journey that `make demo` shows: an application schedules three jobs, and the journal records replies and events
+as RabbitMQ delivers them and states as Postgres has them.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from shared.contract.messages import CANCEL_TYPE, DUE_TYPE, REQUEST_TYPE
 from shared.contract.names import CANCEL_KEY, REQUEST_KEY, Names
 
 LOOK_SECONDS = 0.02
-TOO_LONG_SECONDS = 30.0
+JOURNEY_TIMEOUT_SECONDS = 30.0
 
 ONE_SHOT, RECURRING, CANCELLED = "tea", "pulse", "doorbell"
 PULSES = 3
@@ -29,7 +29,7 @@ PULSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened: when, to which job, where it was seen."""
+    """One event of the journey: when, to which job, and where it was seen."""
 
     seconds: float
     job: str
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(slots=True)
 class Journal:
-    """Everything that was seen, for the checks at the end; each step is shown as it comes."""
+    """Everything that was seen, for the checks at the end. `note()` shows each step at once."""
 
     show: Callable[[Step], None]
     began: float = field(default_factory=time.monotonic)
@@ -83,8 +83,8 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the journey goes."""
+class Addresses:
+    """The addresses that the journey uses."""
 
     database_url: str
     amqp_url: str
@@ -93,18 +93,18 @@ class Places:
     receiver_log: Path
 
 
-async def travel(places: Places, journal: Journal) -> None:
-    """Returns when all three jobs have come to their end; TimeoutError if they do not."""
-    async with asyncio.timeout(TOO_LONG_SECONDS), _application(places.amqp_url, journal) as app:
-        watching = asyncio.create_task(_watch_states(places.database_url, journal))
-        reading = asyncio.create_task(_read_receiver(places.receiver_log, journal))
+async def run_journey(addresses: Addresses, journal: Journal) -> None:
+    """Run the journey until all three jobs have ended. Raises TimeoutError if they do not end in time."""
+    async with asyncio.timeout(JOURNEY_TIMEOUT_SECONDS), _application(addresses.amqp_url, journal) as app:
+        watching = asyncio.create_task(_watch_states(addresses.database_url, journal))
+        reading = asyncio.create_task(_read_receiver(addresses.receiver_log, journal))
         tea_at = datetime.now(UTC) + timedelta(seconds=1.5)
         pulse_at = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
         journal.due_at |= {ONE_SHOT: tea_at, RECURRING: pulse_at}
         await app.request(
             "one-shot with a webhook: ring once, in a second and a half",
             id=ONE_SHOT, topic="demo.tea", at=format_instant(tea_at), payload={"cups": 2},
-            webhook={"url": places.webhook_url, "secret": places.webhook_secret},
+            webhook={"url": addresses.webhook_url, "secret": addresses.webhook_secret},
         )  # fmt: skip
         await app.request(
             f"recurring: ring every second, {PULSES} times",
@@ -115,10 +115,10 @@ async def travel(places: Places, journal: Journal) -> None:
             id=CANCELLED, topic="demo.doorbell", at=format_instant(datetime.now(UTC) + timedelta(seconds=2.5)),
         )  # fmt: skip
         await asyncio.sleep(0.7)
-        await app.cancel(CANCELLED, "cancel: nobody is at home")
+        await app.cancel(CANCELLED, "cancel: the visitor has left")
         await watching
         await reading
-        # The last state is committed after its event was confirmed; the event may still be on its way to us.
+        # The last state is committed after its event was confirmed; the event may still be on its way to this process.
         while sum(map(len, journal.events.values())) < 1 + PULSES or not journal.completed:  # noqa: ASYNC110 - looking is all there is to do
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -8,14 +8,14 @@ import socket
 
 LOOPBACK = "127.0.0.1"
 PRIVATE_PORTS = range(20_000, 30_000)
-# Nobody's seed: two processes that were given the same one would find the same ports.
+# Without a seed: two processes with one seed would find the same ports.
 _chance = random.SystemRandom()
 _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment, and that this process was not given before: its server may be about
-    to start, or down for a restart. Whoever binds it must still be ready to lose the race to another process.
+    """Find a port that is free and that this function has not returned before in this process: the server of an earlier
+    one may be about to start, or down for a restart. Another process may still bind the port first, so callers retry.
     """
     fresh = [port for port in PRIVATE_PORTS if port not in _given]
     for port in _chance.sample(fresh, k=min(200, len(fresh))):

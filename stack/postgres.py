@@ -13,9 +13,9 @@ from typing import Literal
 from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StartError
-from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
+from stack.stack_part import StackPart
 from stack.unprivileged import Quarters, find_quarters
 
 DATABASE = "duebell"
@@ -31,7 +31,7 @@ SIGNALS: Mapping[ShutdownMode, signal.Signals] = {
 }
 
 
-class Postgres(Lifetime):
+class Postgres(StackPart):
     """`with Postgres(directory) as postgres:` runs one in `directory/postgres`."""
 
     def __init__(

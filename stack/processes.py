@@ -1,9 +1,9 @@
-"""Child processes that do not outlive us, whatever happens to us.
+"""Child processes that do not outlive this process, however it ends.
 
-Three nets, each for what slips through the one before. The child asks the kernel to be signalled when its parent dies.
-It leads a session of its own, so that stopping it reaches its whole group. And it is on record (process id, start time,
-boot) and marked in its environment, which descendants inherit: after a `kill -9` the next run reads the records and
-ends what is left. Only what a record proves to be ours is touched: a bare process id or a name proves nothing.
+There are three mechanisms, each for what the one before misses. The child asks the kernel to be signalled when its
+parent dies. It leads a session of its own, so that stopping it reaches its whole group. And it is on record (process
+id, start time, boot) and marked in its environment, which descendants inherit: after a `kill -9` the next run reads the
+records and ends what is left. Only a process that a record proves is ended: a bare process id or a name proves nothing.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stack-spawner")
 
 @dataclass(frozen=True)
 class Account:
-    """The user that a child runs as, where that is not our own."""
+    """The user that a child runs as, if not the user of this process."""
 
     uid: int
     gid: int
@@ -52,7 +52,7 @@ class Child:
         self._record = record
 
     def alive(self) -> bool:
-        """Whether it still runs. Does not reap it, so that its id cannot pass to a stranger before `stop`."""
+        """Whether it still runs. Does not reap it, so that its id cannot pass to another process before `stop`."""
         if self._popen.returncode is not None:
             return False
         try:
@@ -100,7 +100,7 @@ def spawn(  # noqa: PLR0913  (each says something about the child that cannot be
 
     def before_exec() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, int(when_orphaned), 0, 0, 0)
-        if os.getppid() != parent:  # the parent died before the line above: nobody would tell us any more
+        if os.getppid() != parent:  # the parent died before the line above: no signal would come any more
             os._exit(1)
 
     def start() -> subprocess.Popen[bytes]:
@@ -135,7 +135,7 @@ def spawn(  # noqa: PLR0913  (each says something about the child that cannot be
 
 
 def end_leftovers(records: Path, seconds: float = 10) -> list[str]:
-    """End what a killed run left behind, as far as its records prove it ours. Returns the commands that were ended."""
+    """End the processes that a killed run left, as far as its records prove them. Returns their commands."""
     files = sorted(records.glob("*.json"))
     proofs = [proof for proof in map(_read_proof, files) if proof and proof["boot"] == boot_id()]
     ended = []
@@ -157,7 +157,7 @@ def end_leftovers(records: Path, seconds: float = 10) -> list[str]:
 
 
 def wait_until(true: Callable[[], bool], seconds: float) -> bool:
-    """Whether it became true within so many seconds."""
+    """Tell whether it became true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():
         if time.monotonic() > deadline:
@@ -191,7 +191,7 @@ def _marked(marks: Iterable[bytes]) -> Iterator[int]:
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit():
             continue
-        with suppress(OSError):  # gone meanwhile, or somebody else's and so not ours
+        with suppress(OSError):  # gone meanwhile, or another user's
             if wanted.intersection((directory / "environ").read_bytes().split(b"\0")):
                 yield int(directory.name)
 

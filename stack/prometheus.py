@@ -13,11 +13,11 @@ from ruamel.yaml import YAML
 from stack import processes
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StackError, StartError
-from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.rabbitmq import RabbitMQ
 from stack.services import SERVICES, Service
+from stack.stack_part import StackPart
 
 PROGRAM = "prometheus"
 RABBITMQ_PLUGIN = "rabbitmq_prometheus"
@@ -29,7 +29,7 @@ def installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-class Prometheus(Lifetime):
+class Prometheus(StackPart):
     """`with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
 
     `targets` are addresses (host:port) for each job of `deploy/prometheus/prometheus.yml`."""

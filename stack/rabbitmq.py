@@ -13,10 +13,10 @@ from pathlib import Path
 from stack import processes, roles
 from stack.directory import LOGS, Claim, claim
 from stack.errors import StackError, StartError
-from stack.lifetime import Lifetime
 from stack.ports import LOOPBACK, free_port
 from stack.processes import Child, spawn
 from stack.rabbitmq_node import write_node
+from stack.stack_part import StackPart
 
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
@@ -28,7 +28,7 @@ PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 PROTOCOL_HEADER, GREETING = b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"
 
 
-class RabbitMQ(Lifetime):
+class RabbitMQ(StackPart):
     """`with RabbitMQ(directory) as rabbitmq:` runs one in `directory/rabbitmq`.
 
     `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer. The

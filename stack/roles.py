@@ -1,5 +1,5 @@
-"""Who may do what in the stores: the same users, with the same rights, that docker-compose.yml sets up from the files
-in `deploy/roles/`, so that whatever runs here runs with them. Passwords are random and live as long as the store."""
+"""The users of the stores and their rights: the same as those that docker-compose.yml sets up from the files in
+`deploy/roles/`. Passwords are random and live as long as the store."""
 
 import secrets
 from pathlib import Path
@@ -24,12 +24,12 @@ def role_of(service: str) -> str:
 
 
 def new_passwords() -> dict[str, str]:
-    """One for each user."""
+    """Make a random password for each user."""
     return {user: secrets.token_hex(16) for user in _VARIABLES}
 
 
 def as_variables(passwords: dict[str, str]) -> dict[str, str]:
-    """As the files in `deploy/roles/` name them."""
+    """The passwords by the names of their variables in the files of `deploy/roles/`."""
     return {_VARIABLES[user]: password for user, password in passwords.items()}
 
 

@@ -34,9 +34,9 @@ GRACE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What services stand on: the stores as the operator reaches them, a claimed directory, a place for logs, settings
-    for their environment, and each one's own way to the stores, where that is another one."""
+class ServiceContext:
+    """What all services of a stack share: the stores' addresses for the operator, a claimed directory, a directory for
+    logs, and settings. `own` has each service's own environment, such as the addresses for its own users."""
 
     database_url: str
     amqp_url: str
@@ -60,7 +60,7 @@ class Ground:
             # Everything here is on this machine, which delivery otherwise refuses to call.
             "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
             "WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: secret}),
-            # Whoever tries out a failing webhook here does not want to wait for minutes.
+            # A failing webhook is retried within seconds here, not within minutes.
             "RETRY_BASE_SECONDS": "1",
         }
         own[RECEIVER] = {"RECEIVER_SECRET": secret}
@@ -83,14 +83,14 @@ class Ground:
             [sys.executable, "-m", module],
             records=self.directory / RECORDS,
             log=self.log(name),
-            # Without a prefix that the user may have set for some other broker.
+            # Without a prefix that the user may have set for another broker.
             env={
                 **os.environ,
                 "PYTHONUNBUFFERED": "1",
                 "AMQP_PREFIX": "",
                 **stores,
                 **self.own.get(module, {}),
-                # What the user says about webhooks goes.
+                # The user's own settings for webhooks win.
                 **{name: value for name, value in os.environ.items() if name.startswith(("WEBHOOK_", "RETRY_"))},
                 **self.settings,
                 **more,
@@ -104,12 +104,12 @@ class Service:
 
     health = "/readyz"
 
-    def __init__(self, ground: Ground, module: str, name: str | None = None) -> None:
+    def __init__(self, context: ServiceContext, module: str, name: str | None = None) -> None:
         self.name = name or module
-        self.log = ground.log(self.name)
+        self.log = context.log(self.name)
         self.port = free_port()
         self.url = f"http://{LOOPBACK}:{self.port}"
-        self._ground = ground
+        self._context = context
         self._module = module
         self._child: Child | None = None
 
@@ -121,7 +121,7 @@ class Service:
 
     def start(self) -> None:
         """Start it, without waiting for anything; its log goes on from where an earlier start left it."""
-        self._child = self._ground.run(self.name, self._module, **self._address())
+        self._child = self._context.run(self.name, self._module, **self._address())
 
     def _address(self) -> dict[str, str]:
         return {"METRICS_HOST": LOOPBACK, "METRICS_PORT": str(self.port)}
@@ -139,7 +139,7 @@ class Service:
             return
         what = f"was not ready within {seconds:.0f} s" if self.alive() else f"ended with exit code {self.stop()}"
         raise StartError(
-            f"The {self.name} {what}.", log=self.log, next_step="the log above says why; mend that and start again."
+            f"The {self.name} {what}.", log=self.log, next_step="the log above says why; repair that and start again."
         )
 
     def stop(self, first: signal.Signals = signal.SIGTERM) -> int | None:
@@ -155,19 +155,19 @@ class Service:
 
 
 class Receiver(Service):
-    """The example receiver of webhooks: what delivery calls when there is nobody else to call."""
+    """The example receiver of webhooks, which delivery can call on this machine."""
 
     health = "/healthz"
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground, RECEIVER, "receiver")
+    def __init__(self, context: ServiceContext) -> None:
+        super().__init__(context, RECEIVER, "receiver")
 
     def _address(self) -> dict[str, str]:
         return {"RECEIVER_HOST": LOOPBACK, "RECEIVER_PORT": str(self.port)}
 
 
 def answers(port: int, path: str) -> bool:
-    """Whether somebody there says OK."""
+    """Tell whether a GET of the path on this port answers 200."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2)
     try:
         connection.request("GET", path)
@@ -179,8 +179,8 @@ def answers(port: int, path: str) -> bool:
 
 
 @contextmanager
-def receiver(ground: Ground) -> Iterator[Receiver]:
-    started = Receiver(ground)
+def receiver(context: ServiceContext) -> Iterator[Receiver]:
+    started = Receiver(context)
     started.log.unlink(missing_ok=True)
     started.start()
     try:
@@ -190,25 +190,25 @@ def receiver(ground: Ground) -> Iterator[Receiver]:
         started.stop()
 
 
-def prepare(ground: Ground) -> None:
+def prepare(context: ServiceContext) -> None:
     """Bring the schema up to date and declare exchanges and queues, as a deployment would before it starts services."""
-    steps = {name: ground.run(name, module) for name, module in PREPARATIONS.items()}
+    steps = {name: context.run(name, module) for name, module in PREPARATIONS.items()}
     outcomes = {name: (step.wait(PREPARE_SECONDS), step.stop(signal.SIGKILL)) for name, step in steps.items()}
     for name, (in_time, exit_code) in outcomes.items():
         if exit_code != 0:
             what = f"failed with exit code {exit_code}" if in_time else f"took longer than {PREPARE_SECONDS:.0f} s"
-            raise StartError(f"The step {name} {what}.", log=ground.log(name), next_step="the log above says why.")
+            raise StartError(f"The step {name} {what}.", log=context.log(name), next_step="the log above says why.")
 
 
 @contextmanager
-def services(ground: Ground, names: Sequence[str] = SERVICES) -> Iterator[dict[str, Service]]:
+def services(context: ServiceContext, names: Sequence[str] = SERVICES) -> Iterator[dict[str, Service]]:
     """The named services, migrated, ready, until the block ends; stopped in good order, the last started first."""
-    running = {name: Service(ground, name) for name in names}
+    running = {name: Service(context, name) for name in names}
     for name in (*PREPARATIONS, *names):
-        ground.log(name).unlink(missing_ok=True)
+        context.log(name).unlink(missing_ok=True)
     with ExitStack() as stopping:
         if names:
-            prepare(ground)
+            prepare(context)
         for service in running.values():
             stopping.callback(service.stop)
             service.start()

@@ -37,7 +37,7 @@ as_root() {
 # policy script, Debian's own way to say so, is put in place for the time of the install.
 forbid_starting_services() {
     if [ -e "$POLICY" ] && ! grep -q "$POLICY_MARK" "$POLICY"; then
-        return # somebody else's decision
+        return # the machine has a policy of its own
     fi
     trap allow_starting_services EXIT
     trap 'exit 130' INT

@@ -1,6 +1,6 @@
-"""Where and as whom Postgres runs: it refuses to run as root.
+"""The directory and the user for Postgres, which refuses to run as root.
 
-Started by anybody else, it simply runs as that user. Started by root, it runs in a user namespace, in which root's own
+Started by another user, it runs as that user. Started by root, it runs in a user namespace, in which root's own
 files belong to an ordinary user: nothing is copied and no permission of any directory is touched, even if only root can
 enter the place where the project lies. Where namespaces are forbidden (many containers), or the place is not root's, it
 runs as `nobody` from a copy in a temporary directory that is removed afterwards."""

@@ -19,7 +19,7 @@ from stack import prometheus
 from stack.directory import STACK, claim, clean_up_after_the_dead
 from stack.errors import DirectoryInUseError, StackError, last_lines
 from stack.prometheus import Prometheus, scrape_targets
-from stack.services import DEMO_SECRET, SERVICES, Ground, Service, receiver, services
+from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, receiver, services
 from stack.stores import stores
 
 ENDPOINTS = "endpoints.json"
@@ -52,17 +52,17 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         postgres, rabbitmq = running.enter_context(stores(directory, logs=logs, plugins=plugins))
         if names:
             print(f"Migrating, and starting {_listed(names)} …", flush=True)
-        ground = Ground.on(postgres, rabbitmq, directory, logs)
-        started: dict[str, Service] = dict(running.enter_context(services(ground, names)))
+        context = ServiceContext.on(postgres, rabbitmq, directory, logs)
+        started: dict[str, Service] = dict(running.enter_context(services(context, names)))
         if "delivery" in names:
-            started["receiver"] = running.enter_context(receiver(ground))
+            started["receiver"] = running.enter_context(receiver(context))
         endpoints = {
             "database_url": postgres.url,
             "amqp_url": rabbitmq.url,
             **{name: service.url for name, service in started.items()},
-            **({"webhook_secret": ground.webhook_secret} if "delivery" in names else {}),
+            **({"webhook_secret": context.webhook_secret} if "delivery" in names else {}),
         }
-        parts: dict[str, Part] = {"Postgres": postgres, "RabbitMQ": rabbitmq, **started}
+        parts: dict[str, WatchedPart] = {"Postgres": postgres, "RabbitMQ": rabbitmq, **started}
         if watched:
             watcher = Prometheus(directory, scrape_targets(rabbitmq, started), logs=logs, every="5s")
             parts["Prometheus"] = running.enter_context(watcher)
@@ -72,15 +72,15 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         watch(parts)
 
 
-class Part(Protocol):
-    """What can be watched."""
+class WatchedPart(Protocol):
+    """A process of the stack that `watch()` looks after."""
 
     log: Path
 
     def alive(self) -> bool: ...
 
 
-def watch(parts: Mapping[str, Part]) -> NoReturn:
+def watch(parts: Mapping[str, WatchedPart]) -> NoReturn:
     """A service that ends is started again, as compose would do, unless it keeps ending. For everything else, and then,
     raise.
     """
@@ -188,12 +188,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def stop_on_signals() -> None:
-    """Whoever ends us politely means the same as Ctrl-C."""
+    """Make SIGINT, SIGTERM and SIGHUP end this process as Ctrl-C does."""
 
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    # SIGINT, too: a shell that starts us in the background would have us ignore it.
+    # SIGINT, too: a shell that starts this process in the background makes it ignore SIGINT.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
 

@@ -30,7 +30,7 @@ BY_NODE = ("pg_boss", "graphile_worker")
 # Where they do nothing and Duebell publishes: less than this is a tie.
 A_TIE = 1.5
 # It takes everything that is due in one pass before the first handler runs, so no clock can stop it in between.
-MOST_JOBS: Mapping[str, int] = {"apscheduler": 5000}
+MAX_JOBS: Mapping[str, int] = {"apscheduler": 5000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ async def _clear_away(rig: Rig) -> None:
 
 
 async def _measured(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
-    url = rig.ground.database_url.rpartition("/")[0] + f"/peer_{name}"
-    where = {"database_url": url, "amqp_url": rig.ground.amqp_url, "queue": QUEUE}
+    url = rig.context.database_url.rpartition("/")[0] + f"/peer_{name}"
+    where = {"database_url": url, "amqp_url": rig.context.amqp_url, "queue": QUEUE}
     environment = {**os.environ, "PEERS": str(DIRECTORY)}
     command = [str(NODE), str(DRIVERS / f"{name}.mjs")]
     if name in BY_PYTHON:
@@ -111,7 +111,7 @@ async def _measured(rig: Rig, plan: Plan, situation: Situation, name: str) -> di
             await connection.close()
     work = {
         "step": "measure",
-        "jobs": min(situation.jobs, MOST_JOBS.get(name, situation.jobs)),
+        "jobs": min(situation.jobs, MAX_JOBS.get(name, situation.jobs)),
         "publishes": list(situation.publishes),
         "rings": plan.peer_rings,
         "rings_seconds": plan.peer_rings_seconds,

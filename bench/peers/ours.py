@@ -58,7 +58,7 @@ async def _lateness(rig: Rig, count: int, seconds: float, name: str) -> list[flo
         if len(late) == count:
             all_heard.set()
 
-    connection = await aiormq.connect(rig.ground.amqp_url)
+    connection = await aiormq.connect(rig.context.amqp_url)
     try:
         channel = await connection.channel()
         await channel.basic_consume(QUEUE, hear, no_ack=True)

@@ -15,7 +15,7 @@ from duebell.link import BROKER_TROUBLE, lost_connections_as_errors, pause_after
 from duebell.messages import ScheduleDue
 from duebell.seen import InMemorySeen, Seen
 
-LONGEST_PAUSE = 60.0
+MAX_HANDLER_PAUSE_SECONDS = 60.0
 
 Handler = Callable[[ScheduleDue], Awaitable[None]]
 
@@ -84,7 +84,7 @@ async def _handled(due: ScheduleDue, listening: Listening) -> bool:
             if failures >= listening.attempts:
                 log.warning("%s: put aside in %s.failed", due.id, listening.queue)
                 return False
-            await asyncio.sleep(min(LONGEST_PAUSE, listening.retry_pause * 2 ** (failures - 1)))
+            await asyncio.sleep(min(MAX_HANDLER_PAUSE_SECONDS, listening.retry_pause * 2 ** (failures - 1)))
         except Exception as error:  # noqa: BLE001 - a store that is down for a while is no fault of the event
             store_failures += 1
             log.warning("%s: cannot tell whether it was handled (%r); waiting", due.id, error)

@@ -30,7 +30,7 @@ from duebell.errors import NotAllowed, Unreachable, Unroutable
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
-LONGEST_PAUSE = 5.0
+MAX_CONNECT_PAUSE_SECONDS = 5.0
 
 # What a lost or stalled broker surfaces as.
 BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
@@ -120,7 +120,7 @@ class Link:
 def pause_after(tries: int) -> float:
     """Doubles from 0.2 s, with a little chance in it, so that many clients do not all come back at once."""
     doubled: int = 2 ** min(tries, 10)
-    return min(LONGEST_PAUSE, 0.2 * doubled) * random.uniform(0.7, 1.0)  # noqa: S311 - no secret
+    return min(MAX_CONNECT_PAUSE_SECONDS, 0.2 * doubled) * random.uniform(0.7, 1.0)  # noqa: S311 - no secret
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import structlog
 from examples.birthdays.broker import BROKER_TROUBLE
 
 STORE_TROUBLE = (*BROKER_TROUBLE, asyncpg.PostgresError, asyncpg.InterfaceError)
-LONGEST_PAUSE = 30.0
+MAX_PAUSE_SECONDS = 30.0
 
 Stop = asyncio.Event
 
@@ -23,12 +23,12 @@ async def keep_going(name: str, work: Callable[[Stop], Awaitable[None]], stop: S
         try:
             await work(stop)
         except STORE_TROUBLE as error:
-            if time.monotonic() - began > LONGEST_PAUSE:
+            if time.monotonic() - began > MAX_PAUSE_SECONDS:
                 pause = 0.5
             problem = f"{type(error).__name__}: {error}"
             structlog.get_logger().warning("waits", part=name, problem=problem, again_in_seconds=pause)
             await sleep(stop, pause)
-            pause = min(LONGEST_PAUSE, 2 * pause)
+            pause = min(MAX_PAUSE_SECONDS, 2 * pause)
 
 
 async def sleep(stop: Stop, seconds: float) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cli.failures import BadUsage
-from cli.moments import parse_duration, parse_moment
+from cli.errors import BadUsage
 from cli.parked_queue import Parked, choose
 from cli.preview import looks_like_cron, marked_occurrences
 from cli.status import what_is_wrong
+from cli.time_arguments import parse_duration, parse_moment
 from shared.amqp.message import IncomingMessage
 from shared.contract.names import Names
 from shared.recurrence import RuleSpec
@@ -82,7 +82,7 @@ def test_a_command_goes_back_to_its_exchange_without_our_headers() -> None:
         "duebell-reason": "id: is missing",
         "mine": 1,
     }
-    back = Parked(received(headers=headers, type="ScheduleRequest", body=b"[]")).way_back(NAMES)
+    back = Parked(received(headers=headers, type="ScheduleRequest", body=b"[]")).original_message(NAMES)
     assert (back.exchange, back.routing_key) == ("x.schedule.commands", "schedule.request")
     assert back.headers == {"mine": 1}
     assert (back.body, back.type) == (b"[]", "ScheduleRequest")
@@ -95,7 +95,7 @@ def test_an_event_goes_back_to_the_delivery_queue_alone() -> None:
         "duebell-exchange": "x.schedule.events",
         "duebell-routing-key": "due.webhook.a",
     }
-    back = Parked(received(headers=headers)).way_back(NAMES)
+    back = Parked(received(headers=headers)).original_message(NAMES)
     assert (back.exchange, back.routing_key) == ("", "x.scheduler.deliveries")
 
 
@@ -108,7 +108,7 @@ def test_what_the_broker_gave_up_goes_back_by_its_own_record() -> None:
     }
     parked = Parked(received(headers={"x-death": [death]}, message_id=None))
     assert parked.reason == "given up by the broker: expired"
-    back = parked.way_back(NAMES)
+    back = parked.original_message(NAMES)
     assert (back.exchange, back.routing_key, back.headers) == ("x.schedule.commands", "schedule.cancel", {})
 
 

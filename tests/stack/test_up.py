@@ -12,7 +12,7 @@ import pytest
 from stack.directory import clean_up_after_the_dead
 from stack.errors import StackError
 from stack.processes import wait_until
-from stack.services import Ground, Service
+from stack.services import Service, ServiceContext
 from stack.up import RESTARTS_A_MINUTE, watch
 from tests.stack.living_processes import no_process_has_text, processes_with_text
 
@@ -107,7 +107,7 @@ def test_a_service_that_ends_is_started_again_unless_it_keeps_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("stack.up.WATCH_SECONDS", 0.0)
-    fragile = Fragile(Ground("postgresql://", "amqp://", tmp_path, tmp_path), "consumer")
+    fragile = Fragile(ServiceContext("postgresql://", "amqp://", tmp_path, tmp_path), "consumer")
     with pytest.raises(StackError, match="consumer ended unexpectedly"):
         watch({"consumer": fragile})
     assert fragile.starts == RESTARTS_A_MINUTE

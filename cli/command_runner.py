@@ -1,4 +1,4 @@
-"""From a typed function to a process that ends with the right status and one clear line."""
+"""Runs one command of the command line. A `Failure` ends the process with its status and one line on stderr."""
 
 import asyncio
 import sys
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from cli.failures import Failure
+from cli.errors import Failure
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -15,7 +15,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         asyncio.run(work)
     except Failure as failure:
         _end_with(failure)
-    except ExceptionGroup as group:  # from under a broker's connection, which has a task of its own
+    except ExceptionGroup as group:  # raised by the task of a broker connection
         if (failures := group.subgroup(Failure)) is None:
             raise
         _end_with(_innermost(failures))

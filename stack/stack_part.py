@@ -1,11 +1,13 @@
-"""Started when a block begins, closed when it ends, and closed, too, when the start fails half-way."""
+"""The base of the stack's servers: a `with` block starts one and closes it, also when the start fails half-way."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Lifetime(ABC):
+class StackPart(ABC):
+    """A server that a `with` block starts and closes."""
+
     @abstractmethod
     def start(self) -> None: ...
 

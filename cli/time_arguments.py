@@ -1,4 +1,4 @@
-"""Moments as people type them: an instant, or how far from now. Pure."""
+"""Parses time arguments: an instant, or a distance from now. Pure."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 def parse_duration(text: str) -> timedelta:
-    """90s, 10m, 1h30m, 2d …"""
+    """Parse a duration such as 90s, 10m, 1h30m or 2d."""
     total, rest = timedelta(), text
     while match := _DURATION.match(rest):
         total += timedelta(**{_UNITS[match[2]]: float(match[1])})
@@ -21,7 +21,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """An instant with an offset, `now`, or `+2h` and `-30m` from now."""
+    """Parse an instant with an offset, `now`, or a distance from now such as `+2h` or `-30m`."""
     if text == "now":
         return now
     if text[:1] in {"+", "-"}:

@@ -1,9 +1,9 @@
-"""What the command line can end with, besides success. Scripts tell them apart by the exit status.
+"""The errors of the command line. Scripts tell them apart by the exit status.
 
-Failure               1  it was understood, and the answer is no: refused, not found, something needs attention
+Failure               1  refused, not found, or something needs attention
 ├── BadUsage          2  the command line itself is wrong
 ├── Unreachable       3  Postgres or RabbitMQ cannot be reached
-└── NoAnswer          4  the command was sent, and nobody answered in time
+└── NoAnswer          4  the command was sent, and no reply came in time
 """
 
 

@@ -1,4 +1,4 @@
-"""A journey shown on a terminal: steps and when they were, checks at the end, and a verdict that is the exit code."""
+"""Shows a journey on a terminal: its steps with their times, and checks at the end, which give the exit code."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +18,8 @@ class Check:
     passed: bool
 
 
-def play(name: str, run: Callable[[Console], Sequence[Check]], what_next: str) -> int:
-    """0 if it ran and all was as it should be. `name` is that of its directory."""
+def show_journey(name: str, run: Callable[[Console], Sequence[Check]], what_next: str) -> int:
+    """Run a journey and show it. Returns the exit code: 0 if all checks passed. `name` is the name of its directory."""
     stop_on_signals()
     console = Console(highlight=False, soft_wrap=True)
     logs = f"The logs are in .stack/{name}/logs."

@@ -1,5 +1,5 @@
-"""Where the stores are, and the way to them. The same variables as the services'; where none is set, the stack of
-`make up` in the current directory.
+"""The addresses of Postgres and RabbitMQ, and connections to them. The environment has the same variables as for the
+services; where none is set, the command line uses the stack of `make up` in the current directory.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from aiormq.exceptions import AMQPError
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
-from cli.failures import BadUsage, Failure, Unreachable
+from cli.errors import BadUsage, Failure, Unreachable
 from shared.amqp import wire
 from shared.contract.names import Names
 from shared.postgres.errors import describe
@@ -36,13 +36,13 @@ class _Environment(BaseSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Stores:
     database_url: str | None = field(repr=False)
     amqp_url: str | None = field(repr=False)
     names: Names
 
     @classmethod
-    def find(cls) -> "Ground":
+    def from_environment(cls) -> "Stores":
         try:
             given = _Environment()
         except ValidationError as error:

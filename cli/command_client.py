@@ -1,4 +1,4 @@
-"""Sends one command and waits for its verdict, as any application would: mandatory, confirmed, with a reply queue."""
+"""Sends one command to Duebell and waits for its reply, as an application would: mandatory and confirmed."""
 
 import asyncio
 from typing import Any
@@ -8,8 +8,8 @@ import aio_pika
 import orjson
 from aio_pika.exceptions import DeliveryError
 
-from cli.failures import Failure, NoAnswer
-from cli.ground import Ground
+from cli.errors import Failure, NoAnswer
+from cli.stores import Stores
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.runtime.loops import Stop
@@ -17,13 +17,13 @@ from shared.runtime.loops import Stop
 PUBLISH_TIMEOUT = 10.0
 
 
-async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wait: float, *, own: bool) -> Any:  # noqa: ANN401
-    """The reply. `own`: with the user of AMQP_URL as user_id, which the broker vouches for."""
-    async with ground.broker() as connection:
+async def send(stores: Stores, type_: str, key: str, content: dict[str, Any], wait: float, *, own: bool) -> Any:  # noqa: ANN401
+    """Publish the command and return its reply. `own` sends the user of AMQP_URL as user_id; the broker checks it."""
+    async with stores.broker() as connection:
         channel = connection.channel(on_return_raises=True)
         await channel.initialize()
         replies = await channel.declare_queue(exclusive=True, timeout=PUBLISH_TIMEOUT)
-        exchange = await channel.get_exchange(ground.names.commands, ensure=False)
+        exchange = await channel.get_exchange(stores.names.commands, ensure=False)
         message = aio_pika.Message(
             orjson.dumps(content),
             type=type_,
@@ -32,7 +32,7 @@ async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wa
             reply_to=replies.name,
             correlation_id=uuid4().hex,
             message_id=uuid4().hex,
-            user_id=ground.amqp_user if own else None,
+            user_id=stores.amqp_user if own else None,
         )
         async with Inbox.consuming(channel, replies.name) as inbox:
             try:
@@ -44,13 +44,13 @@ async def send(ground: Ground, type_: str, key: str, content: dict[str, Any], wa
             for reply in await _first_within(wait, inbox):
                 return orjson.loads(reply.body)
         raise NoAnswer(
-            f"no answer within {wait:g} s. The command is safe in {ground.names.inbox}; "
+            f"no answer within {wait:g} s. The command is safe in {stores.names.inbox}; "
             "see `duebell status` for whether a consumer is running"
         )
 
 
 async def _first_within(seconds: float, inbox: Inbox) -> list[IncomingMessage]:
-    """One reply, or none."""
+    """Wait for one reply. Returns an empty list after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return await inbox.next_batch(1, seconds, Stop())
