@@ -4,7 +4,7 @@
     ├── CannotStart           a setting or the environment is wrong: run_service logs one line, the exit status is 1
     ├── EndedByItself         a bug: a loop ended before the stop, and its process goes down
     ├── ParkingFailed         the broker did not confirm a parked message: nothing is acknowledged, parking is retried
-    ├── Incomplete            (amqp.wire.splitter) bytes of a frame have not arrived yet: never leaves the wire package
+    ├── Incomplete            (amqp.wire.deliveries) bytes of a frame are still to arrive: never leaves the wire package
     ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
     ├── ConnectionError
     │   └── TopologyMissing   an exchange or a queue is missing: the service waits for an operator, as for a broker

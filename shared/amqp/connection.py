@@ -1,8 +1,8 @@
-"""RabbitMQ: one connection, kept up for ever, with the topology declared before anybody uses it.
+"""The connection of a process to RabbitMQ. A task keeps it up, and declares the topology before others use it.
 
-Reconnecting is done here, not by aio-pika's robust connection: after a loss everything that belonged to the old
-connection (channels, consumers, delivery tags) is gone for good, and its users start afresh. There is no half-restored
-state to reason about, and an outage is one log line per try.
+Duebell reconnects by itself, without aio-pika's robust connection: everything that belonged to a lost connection
+(channels, consumers, delivery tags) is gone, and its users start over. No state is half restored, and an outage is one
+log line per try.
 """
 
 import asyncio
@@ -26,12 +26,14 @@ CHANNEL_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
 
-# What a lost or stalled broker surfaces as. (A publish can also raise a bare CancelledError: see `Publisher`.)
+# What a call raises when the broker is lost or stalled, if it is wrapped in `lost_connections_as_errors`.
 BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
 class Broker:
-    """Use as `async with Broker(...).connected()`; then `open_channel` whenever a channel is needed."""
+    """Keeps one connection up. Use it as `async with Broker(...).connected()`, and call `open_channel` for each
+    channel.
+    """
 
     def __init__(self, url: str, *, name: str, names: Names) -> None:
         self._url = _with_heartbeat(url)
@@ -42,8 +44,8 @@ class Broker:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator["Broker"]:
-        """Returns at once; the connection comes and goes behind the scenes until the block ends. If what keeps it dies,
-        the block ends with it.
+        """Keep the connection up until the block ends. The block begins at once, before there is a connection; if the
+        task that keeps it up dies, the block is cancelled.
         """
         async with asyncio.TaskGroup() as tasks:
             keeper = tasks.create_task(self._keep_connected(), name=f"broker {self._name}")
@@ -61,7 +63,7 @@ class Broker:
             await self._up.wait()
 
     async def wait_until_publishable(self) -> None:
-        """Returns when the connection is up and the broker has not blocked it (memory or disk alarm)."""
+        """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm."""
         while True:
             mark_turn()
             await self.wait_until_up()
@@ -69,14 +71,14 @@ class Broker:
             if transport is None:
                 raise ConnectionError("the broker connection was lost")
             with suppress(TimeoutError):
-                # ready() never ends for a connection that dies while it is blocked: look again now and then.
+                # ready() never ends if the connection dies while it is blocked, so check again every second.
                 async with asyncio.timeout(1.0):
                     await transport.ready()
                 return
 
     @asynccontextmanager
     async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
-        """Waits for the connection. The channel confirms publishes and raises for returned ones."""
+        """Wait for the connection, and open a channel on it. The channel confirms publishes and raises for returns."""
         await self.wait_until_up()
         connection = self._connection
         if connection is None:
@@ -89,14 +91,14 @@ class Broker:
             yield channel
 
     async def redeclare(self) -> None:
-        """Heals what was deleted at run time. Errors are the caller's to judge."""
+        """Declare the topology again, in case an exchange or a queue was deleted. Raises what the broker raises."""
         await self.wait_until_up()
         if self._connection is None:
             raise ConnectionError("the broker connection was lost")
         await self._ensure_topology(self._connection)
 
     async def _ensure_topology(self, connection: WireConnection) -> None:
-        """Declares; a user who may not makes sure that it is there."""
+        """Declare the topology. If the user has no right to, check that it exists."""
         with lost_connections_as_errors():
             async with asyncio.timeout(CHANNEL_TIMEOUT):
                 try:
@@ -113,7 +115,7 @@ class Broker:
                 with lost_connections_as_errors():
                     await self._connect_until_lost(backoff)
                 problem = "the connection was closed"
-            except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
+            except Exception as error:  # noqa: BLE001 - any error is logged and retried
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
             pause = backoff.next_pause()
             get_log().warning(
@@ -157,13 +159,15 @@ async def _channel_of(connection: WireConnection) -> AsyncIterator[WireChannel]:
 
 
 async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
-    """Closing what the broker may have closed already: bounded, and whatever it says no longer matters."""
+    """Close a channel or a connection that may be closed already, within a timeout, and ignore errors of the broker."""
     with suppress(*BROKER_ERRORS), lost_connections_as_errors():
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
 
 
 def _with_heartbeat(url: str) -> str:
-    """A stalled broker is noticed after about three heartbeats; aiormq's default of 60 s would take three minutes."""
+    """Set the heartbeat. aiormq notices a stalled broker after about three; its default of 60 s would take three
+    minutes.
+    """
     address = URL(url)
     return url if "heartbeat" in address.query else str(address.update_query(heartbeat=HEARTBEAT_SECONDS))

@@ -1,10 +1,10 @@
-"""Batches of messages from one queue: the inbox that gathers them, and the loop that has them handled until the stop
-comes, over as many connections as that takes. A handler stores first and acknowledges afterwards; the loop tries each
-step until it is done, or until the channel is lost and the broker delivers the messages again.
+"""Batches of messages from one queue: the inbox gathers them, and a loop passes them to a handler until the stop, over
+as many connections as that takes. A handler stores first and acknowledges afterwards. The loop retries each step until
+it succeeds, or until the channel is lost and the broker delivers the messages again.
 
-A batch closes when it is full or a few milliseconds old. The inbox is built on deliveries that are taken out of the
-byte stream (`shared/amqp/wire`), not on aio-pika's messages: a message whose properties aio-pika cannot make sense of
-would be dropped before the service sees it, and a later `multiple` ack would acknowledge it unseen.
+A batch closes when it is full or a few milliseconds old. The inbox takes its messages from `shared/amqp/wire`, not from
+aio-pika: aio-pika drops a message whose properties it cannot decode, and a later `multiple` ack would acknowledge that
+message although the service never saw it.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn, waiting_outside
 
-# A batch closes at this size too, however few messages it has: it becomes one statement.
+# A batch also closes at this size, however few messages it has: one statement stores it.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-# What waits to be handed out is bounded by the prefetch, which counts messages, and by this: a thousand messages may be
-# a few hundred kilobytes or a hundred gigabytes.
+# The inbox buffers no more than this. The prefetch is a limit too, but it counts messages, and a thousand of them may
+# be a few hundred kilobytes or a hundred gigabytes.
 MAX_HELD_BYTES = 64 * 1024 * 1024
-# While one batch is being stored, the next one comes in.
+# The prefetch has room for two batches: the broker sends the next one while the handler stores the first.
 BATCHES_AHEAD = 2
 
 Item = TypeVar("Item")
@@ -36,12 +36,12 @@ Result = TypeVar("Result")
 
 
 class Inbox:
-    """The receiving end of one channel. What it holds and has not handed out goes back when the channel closes."""
+    """Receives the messages of one channel. When the channel closes, the broker requeues the unacknowledged ones."""
 
     def __init__(self, channel: WireChannel) -> None:
         self._channel = channel
         self._received: deque[IncomingMessage] = deque()
-        self._held_bytes = 0  # their bodies
+        self._held_bytes = 0  # the size of their bodies
         self._is_full = False
         self._arrived = asyncio.Event()
         self._lost = asyncio.Event()
@@ -49,23 +49,25 @@ class Inbox:
     @classmethod
     @asynccontextmanager
     async def consuming(cls, channel: WireChannel, queue: str) -> AsyncIterator["Inbox"]:
+        """Consume the queue until the block ends."""
         inbox = cls(channel)
         channel.close_callbacks.add(lambda *_: inbox.lose())
         try:
-            # A queue that is deleted cancels the consumer and leaves the channel open: start afresh then too.
+            # If the queue is deleted, the broker cancels the consumer and leaves the channel open. That is a loss, too.
             await channel.consume(queue, inbox.add, on_cancel=inbox.lose, timeout=CHANNEL_TIMEOUT)
             yield inbox
         finally:
             inbox.lose()
 
     def add(self, message: IncomingMessage) -> None:
-        """The channel calls this for every message that arrives.
+        """Buffer a message. The channel calls this for every message that arrives.
 
-        While more is held than there is room for, the connection reads nothing. So making room must not need an answer
-        on this connection; and if it takes longer than heartbeats allow, the connection is given up, and messages go
-        back. A message that is larger than all room gets through: it is taken before the connection is paused.
+        While the buffer is over its limit, the connection reads nothing. So the handler must not need an answer on this
+        connection before it takes the next batch. If that takes longer than heartbeats allow, the broker closes the
+        connection and requeues the messages. A message that is larger than the limit still gets through: the inbox
+        buffers it before it pauses the connection.
         """
-        if self._lost.is_set():  # it goes back when the channel closes
+        if self._lost.is_set():  # the broker requeues it when the channel closes
             return
         self._received.append(message)
         self._held_bytes += len(message.body)
@@ -75,7 +77,7 @@ class Inbox:
             self._channel.pause()
 
     def lose(self) -> None:
-        """No more messages are taken. The connection reads on: the answer to closing the channel must be read."""
+        """Take no more messages. The connection resumes reading, because it has to read the answer to Channel.Close."""
         self._lost.set()
         self._channel.resume()
 
@@ -84,11 +86,11 @@ class Inbox:
         return self._lost.is_set() or self._channel.is_closed
 
     async def sleep(self, seconds: float) -> None:
-        """Shorter if the channel is lost."""
+        """Sleep, but no longer than until the channel is lost."""
         await first_of(self._lost.wait(), asyncio.sleep(seconds))
 
     async def next_batch(self, size: int, max_wait: float, stop: Stop) -> list[IncomingMessage]:
-        """At least one message; empty if the channel was lost or the stop came first."""
+        """Wait for a batch of at least one message. Return an empty list if the channel is lost or the stop comes."""
         if not self._received:
             self._arrived.clear()
             with waiting_outside():
@@ -118,26 +120,26 @@ class Inbox:
             self._channel.resume()
 
     async def acknowledge(self, batch: list[IncomingMessage]) -> None:
-        """All of it with one frame. Batches are acknowledged in the order in which they were handed out."""
+        """Acknowledge all messages up to the end of the batch with one frame. Call it in the order of batches."""
         await self._channel.acknowledge(batch[-1].tag, multiple=True)
 
     async def acknowledge_only(self, messages: Sequence[IncomingMessage]) -> None:
-        """These, and none of those that were handed out before them."""
+        """Acknowledge these messages alone, and no earlier ones."""
         for message in messages:
             await self._channel.acknowledge(message.tag)
 
 
 class Handler(Protocol[Result]):
     async def store(self, messages: list[IncomingMessage], /) -> Result:
-        """After it returns, everything that could be understood is committed. It can be repeated."""
+        """Store the messages. After it returns, every message that could be read is committed. It may be repeated."""
 
     async def finish(self, messages: list[IncomingMessage], stored: Result, inbox: Inbox, /) -> None:
-        """After it returns, the rest is parked, and all are acknowledged. It can be repeated."""
+        """Park the messages that could not be read, then acknowledge all of them. It may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Where batches come from, and how large they may be."""
+    """Names the queue that a service consumes, and limits its batches."""
 
     broker: Broker
     queue: str
@@ -146,7 +148,7 @@ class Intake:
 
 
 async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
-    """A lost channel hands everything unacknowledged back to the queue; the next one starts afresh."""
+    """Consume until the stop. After a loss the broker requeues unacknowledged messages, and a new channel starts."""
     backoff = Backoff()
     while not stop.requested:
         mark_turn()
@@ -161,7 +163,7 @@ async def consume_until_stopped(intake: Intake, handler: Handler[Result], stop: 
 
 
 async def _consume_until_lost(intake: Intake, handler: Handler[Result], stop: Stop) -> None:
-    await intake.broker.redeclare()  # the queue may be what was lost
+    await intake.broker.redeclare()  # the last channel may have been lost because its queue was deleted
     async with (
         intake.broker.open_channel(prefetch=BATCHES_AHEAD * intake.batch_size) as channel,
         Inbox.consuming(channel, intake.queue) as inbox,
@@ -179,8 +181,8 @@ async def _handle(batch: list[IncomingMessage], handler: Handler[Result], inbox:
 
 
 async def _until_done(step: Callable[[], Awaitable[Result]], inbox: Inbox, stop: Stop) -> Result | None:
-    """Tries again for as long as the messages are ours to acknowledge; None if they no longer are, or if the stop comes
-    while the step cannot be done: they go back then.
+    """Retry the step until it succeeds. Return None if the channel is lost, or if the stop comes while the step fails:
+    the broker then requeues the messages.
     """
     backoff = Backoff()
     while not inbox.is_lost:

@@ -1,4 +1,4 @@
-"""A message as it came, a message to be published, and what became of it. Pure."""
+"""Messages that arrive, messages to publish, and the results of publishing. Pure."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ import msgspec
 
 
 class IncomingMessage(msgspec.Struct, frozen=True, gc=False):
-    """`unreadable` names a property that is not what AMQP says it should be."""
+    """A message as the broker delivered it. `unreadable` says what is wrong with a property that is not valid AMQP."""
 
     tag: int
     body: bytes
@@ -25,10 +25,14 @@ class IncomingMessage(msgspec.Struct, frozen=True, gc=False):
     timestamp: datetime | None
     headers: dict[str, Any]
     unreadable: str | None
-    user_id: str | None = None  # checked by RabbitMQ: the user of the connection that published it
+    user_id: str | None = None  # RabbitMQ has checked it: the user of the publishing connection
 
 
 class PublishResult(StrEnum):
+    """What the broker said about one published message."""
+
+    """What the broker said about one published message."""
+
     CONFIRMED = "confirmed"
     RETURNED = "returned"  # no queue took it
     NACKED = "nacked"  # a queue refused it, most likely because it is full
@@ -37,7 +41,7 @@ class PublishResult(StrEnum):
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
-    """A struct and not a dataclass: there is one for each message, and a frozen dataclass takes five times as long."""
+    """A message to publish. It is a struct because creating a frozen dataclass takes five times as long."""
 
     exchange: str
     routing_key: str
@@ -52,7 +56,7 @@ class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
     timestamp: datetime | None = None
     headers: dict[str, Any] = {}
     mandatory: bool = True
-    # None: one that is fresh for every publish.
+    # None: every publish uses a new one.
     message_id: str | None = None
-    # In place of the headers, where a frame of the connection cannot hold those.
+    # They replace `headers` if a frame of the connection has no room for those.
     short_headers: dict[str, Any] | None = None

@@ -1,5 +1,5 @@
-"""Parking: a message that could not be understood is put aside in `scheduler.parked`, body untouched, reasons in
-headers, so that it is never lost and never in the way.
+"""Parking: a message that could not be understood is published to `scheduler.parked`, body untouched, with the reasons
+in headers. It is never lost, and it blocks no other message.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from shared.errors import ParkingFailed
 
 # All headers of a message must fit into one frame (128 KiB by default) together with the other properties.
 MAX_KEPT_HEADERS = 32 * 1024
-# Where frames are small, the reason alone is kept, and the beginning of it: 4 KiB, the least that AMQP allows, hold it.
+# If frames are small, a parked message keeps only the start of the reason: even the smallest frame (4 KiB) has room.
 SHORT_REASON = 200
-# The encoder calls itself for each level; RabbitMQ's own headers have three.
+# The encoder recurses once per level. RabbitMQ's own headers have three levels.
 MAX_KEPT_DEPTH = 32
 
 
 async def park(publisher: Publisher, copies: Sequence[OutgoingMessage], timeout: float) -> None:
-    """After it returns, all are in the parking queue, confirmed."""
-    verdicts = await publisher.publish(copies, timeout)
-    if any(verdict is not PublishResult.CONFIRMED for verdict in verdicts):
-        raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(verdicts)))}")
+    """Publish the copies. After it returns, the broker has confirmed all of them in the parking queue."""
+    results = await publisher.publish(copies, timeout)
+    if any(result is not PublishResult.CONFIRMED for result in results):
+        raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(results)))}")
 
 
 def parked_copy(message: IncomingMessage, *, exchange: str, errors: Sequence[str], parked_by: str) -> OutgoingMessage:
-    """To be published and confirmed before the original is acknowledged."""
+    """Return the copy that must be published and confirmed before the original is acknowledged."""
     reason = "; ".join(errors)
     where = {
         "duebell-parked-by": parked_by,
         "duebell-parked-at": datetime.now(UTC),
         "duebell-exchange": message.exchange,
         "duebell-routing-key": message.routing_key,
-        # The copy has a message_id of its own: the broker's returns name a message by it.
+        # The copy gets a new message_id: a return of the broker names its message by it.
         **({"duebell-message-id": message.message_id} if message.message_id else {}),
-        # RabbitMQ lets nobody publish under another's name.
+        # RabbitMQ refuses a message whose user_id is not the user of the connection, so a header keeps it.
         **({"duebell-user-id": message.user_id} if message.user_id else {}),
     }
     return sent_on(
@@ -55,7 +55,7 @@ def sent_on(
     headers: dict[str, Any],
     short_headers: dict[str, Any] | None = None,
 ) -> OutgoingMessage:
-    """The same message to another place, with other headers."""
+    """Return the same message with another exchange, routing key and headers."""
     return OutgoingMessage(
         exchange=exchange,
         routing_key=routing_key,

@@ -1,8 +1,8 @@
-"""Publishing with a verdict for each message. The only place that writes events, parked commands and replies.
+"""Publishes messages and returns a result for each. All events, parked commands and replies go through it.
 
-A message counts as published when the broker has confirmed it, and only then. A timeout or a lost channel means
-*unknown*, not failed: the broker may have it, so the caller must be ready to send it again, and the channel is retired
-because its outstanding confirms can no longer be told apart.
+A message counts as published only when the broker has confirmed it. After a timeout or a lost channel the result is
+*unknown*, not failed: the broker may have the message, so the caller must be ready to send it again. The publisher then
+closes the channel, because its outstanding confirms can no longer be told from those of the next batch.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire import Confirms
 
-# Of the caller's timeout: a little less than all of it, so that what was confirmed in time still counts.
+# The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
 
 DIRECT_REPLY_PREFIX = "amq.rabbitmq.reply-to."
@@ -32,13 +32,13 @@ _ATOM_LENGTH_BYTES = {ord("w"): 1, ord("s"): 1, ord("v"): 2, ord("d"): 2}
 
 
 class Publisher:
-    """One channel of its own, opened when needed and replaced after trouble. For one task at a time."""
+    """Publishes on its own channel, opened when needed and replaced after errors. One task at a time uses it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._stack = AsyncExitStack()
         self._channel: Confirms | None = None
-        self._trouble: frozenset[PublishResult] = frozenset()
+        self._unchecked_results: frozenset[PublishResult] = frozenset()
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,35 +47,35 @@ class Publisher:
         await self._retire()
 
     async def publish(self, messages: Sequence[OutgoingMessage], timeout: float) -> list[PublishResult]:
-        """One verdict per message, in order, within the timeout. Never raises for what the broker does."""
+        """Publish, and return one result per message, in order, within the timeout. Broker errors do not raise."""
         if not messages:
             return []
-        last_look_at = asyncio.get_running_loop().time() + ANSWER_TIME_SHARE * timeout
-        verdicts = [PublishResult.UNKNOWN] * len(messages)
+        deadline = asyncio.get_running_loop().time() + ANSWER_TIME_SHARE * timeout
+        results = [PublishResult.UNKNOWN] * len(messages)
         try:
             async with asyncio.timeout(timeout):
                 await self.recover_channel()
-                verdicts = await _publish(await self._open(), messages, last_look_at)
+                results = await _publish(await self._open(), messages, deadline)
         except BROKER_ERRORS:
-            pass  # unknown, then
+            pass  # the results stay UNKNOWN
         finally:
-            # However it ends: a channel that something else went wrong on is not to be trusted either.
-            self._trouble |= frozenset(verdicts)
-        return verdicts
+            # Also when another error ends it: the state of the channel is then unknown, too.
+            self._unchecked_results |= frozenset(results)
+        return results
 
     async def recover_channel(self) -> None:
-        """Clears up after the last publish, which may take seconds with a broker that does not answer. The next publish
-        does it first, in its own time; whoever holds locks while publishing calls it as soon as they are released. What
-        it does not come to is left for the next time.
+        """Replace the channel if the last publish requires it, which may take seconds while the broker does not answer.
+        The next publish calls this first, within its timeout. A caller that publishes while it holds row locks calls it
+        after it has released them. Work that a timeout cuts off is done by the next call.
         """
-        # A channel that was refused by a full queue is refused for good if somebody lifts that queue's limit: RabbitMQ
-        # tells it only when the queue has room again below the limit. A new channel asks for itself. And a return that
-        # could not be told from others may be followed by more of them, which would be taken for the next batch's.
-        if self._trouble & {PublishResult.UNKNOWN, PublishResult.CLOSED, PublishResult.NACKED, PublishResult.RETURNED}:
+        # After a nack: a full queue refuses a channel until it has room below its limit. If an operator removes that
+        # limit, RabbitMQ does not tell the channel, but it accepts a new one. After a return that named no single
+        # message, more returns may follow, which would count for the next batch.
+        if self._unchecked_results - {PublishResult.CONFIRMED}:
             await self._retire()
-        if self._trouble & {PublishResult.CLOSED, PublishResult.RETURNED}:
-            await self._heal_topology()
-        self._trouble = frozenset()
+        if self._unchecked_results & {PublishResult.CLOSED, PublishResult.RETURNED}:
+            await self._redeclare_topology()
+        self._unchecked_results = frozenset()
 
     async def _open(self) -> Confirms:
         if self._channel is None or self._channel.is_closed:
@@ -84,8 +84,8 @@ class Publisher:
             self._channel = await channel.confirms()
         return self._channel
 
-    async def _heal_topology(self) -> None:
-        # The usual reason for a closed channel or a returned event is an exchange or queue that somebody deleted.
+    async def _redeclare_topology(self) -> None:
+        # The usual reason for a closed channel or a returned event is that an exchange or a queue was deleted.
         with suppress(*BROKER_ERRORS):
             async with asyncio.timeout(CHANNEL_TIMEOUT):
                 await self._broker.redeclare()
@@ -95,26 +95,26 @@ class Publisher:
         await self._stack.aclose()
 
 
-async def _publish(channel: Confirms, messages: Sequence[OutgoingMessage], last_look_at: float) -> list[PublishResult]:
+async def _publish(channel: Confirms, messages: Sequence[OutgoingMessage], deadline: float) -> list[PublishResult]:
     closing = channel.closing
     try:
         batch = await channel.publish(messages)
-        left = last_look_at - asyncio.get_running_loop().time()
-        await asyncio.wait({batch.settled, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
+        left = deadline - asyncio.get_running_loop().time()
+        await asyncio.wait({batch.answered, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
         closed_by_broker = closing.done() and not closing.cancelled() and isinstance(closing.exception(), ChannelClosed)
-        unsettled = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
-        return [unsettled if verdict is PublishResult.UNKNOWN else verdict for verdict in batch.verdicts]
+        unanswered = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
+        return [unanswered if result is PublishResult.UNKNOWN else result for result in batch.results]
     finally:
-        closing.cancel()  # an observer of our own: it would stay with the channel for good
+        closing.cancel()  # this future was made for this call: the channel would keep it for good
 
 
 def can_be_answered(reply_to: str | None) -> bool:
-    """Whether a reply to this address may be published.
+    """Return whether a reply to this address may be published.
 
     A reply goes to a queue by its name, and a name without a queue does no harm. RabbitMQ's direct reply addresses do:
-    they hold an Erlang process id, which the broker decodes when a reply is published. Over one that it did not make
-    itself, it ends the whole connection and loses the replies to other applications. So a direct address must have the
-    form that the broker gives it, to the byte.
+    they hold an Erlang process id, which the broker decodes when a reply is published. If the id is not one of its own,
+    it closes the whole connection, and replies to other applications are lost. So a direct address must have the form
+    that the broker gives it, to the byte.
     """
     if not reply_to:
         return False

@@ -1,6 +1,6 @@
-"""Exchanges and queues, by name and as they are declared. Every service declares all of them at start, so that the
-first one up opens the door for applications and no message is lost for want of a queue. A service whose user may not
-declare anything makes sure that they are there; `python -m shared.topology`, run by somebody who may, puts them there.
+"""Declares the exchanges and queues. Every service declares all of them at start, so that applications can publish as
+soon as one service is up, and no message is lost for lack of a queue. A service whose user may not declare checks that
+they exist; an operator creates them with `python -m shared.topology`.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from shared.contract.names import Names
 from shared.errors import TopologyMissing
 from shared.runtime.settings import AmqpUrl, load_settings
 
-# RabbitMQ 4 drops a message after 20 deliveries by default, older ones never. We count on neither: a crash loop must
-# not drop messages that nobody has looked at, so the limit is high, and what reaches it is parked.
+# By default RabbitMQ 4 drops a message after 20 deliveries, older versions never. Duebell relies on neither: a crash
+# loop must not drop messages, so the limit is high, and a message that reaches it is parked.
 DELIVERY_LIMIT = 100_000
 
-# Events that nobody has bound a queue for are kept for a look, not for ever.
+# Events without a bound queue are kept for inspection, within limits.
 UNROUTED_MAX_LENGTH = 100_000
 UNROUTED_MAX_BYTES = 512 * 1024 * 1024
 UNROUTED_MAX_AGE_MS = 7 * 24 * 3600 * 1000
 
 
 async def declare_topology(channel: AbstractChannel, names: Names) -> None:
-    """Idempotent. Afterwards every name above exists, and nothing that is published to them can fall through."""
+    """Declare all exchanges and queues; it may be repeated. Afterwards no message published to them is dropped."""
     parked_limits: FieldTable = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
     parked = await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
     await parked.bind(await channel.declare_exchange(names.parking, ExchangeType.FANOUT, durable=True))
@@ -56,12 +56,12 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
         (names.inbox, commands, "#"),
         (names.deliveries, events, "due.webhook.#"),
     ):
-        queue = await channel.declare_queue(queue_name, durable=True, arguments=_parks_what_it_gives_up(names))
+        queue = await channel.declare_queue(queue_name, durable=True, arguments=_dead_letters_to_parked(names))
         await queue.bind(exchange, binding)
 
 
 async def find_topology(channel: AbstractChannel, names: Names) -> None:
-    """Makes sure that everything is there, without the right to put it there."""
+    """Check that all exchanges and queues exist, which needs no right to declare them. Raises TopologyMissing."""
     name = ""
     try:
         for name in names.exchanges:
@@ -74,14 +74,14 @@ async def find_topology(channel: AbstractChannel, names: Names) -> None:
         ) from None
 
 
-def _parks_what_it_gives_up(names: Names) -> FieldTable:
+def _dead_letters_to_parked(names: Names) -> FieldTable:
     return {
         "x-queue-type": "quorum",
         "x-delivery-limit": DELIVERY_LIMIT,
         "x-dead-letter-exchange": "",
         "x-dead-letter-routing-key": names.parked,
-        # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It needs
-        # reject-publish, which without a length limit never rejects anything.
+        # By default dead-lettering may lose messages; at-least-once waits for the confirm of the target queue. It
+        # requires reject-publish, which never rejects here because the queue has no length limit.
         "x-dead-letter-strategy": "at-least-once",
         "x-overflow": "reject-publish",
     }

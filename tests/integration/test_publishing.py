@@ -54,8 +54,8 @@ async def test_what_cannot_be_written_shifts_no_verdict(site: Site, app: Applica
     with pytest.raises(ValueError, match="range"):
         await publisher.publish([to_full, to_full, CANNOT_BE_WRITTEN], TIMEOUT)
     to_others = OutgoingMessage("", site.names.parked, b"{}")
-    verdicts = await publisher.publish([to_full, to_others, to_others, to_others], TIMEOUT)
-    assert verdicts == [PublishResult.NACKED, *[PublishResult.CONFIRMED] * 3]
+    results = await publisher.publish([to_full, to_others, to_others, to_others], TIMEOUT)
+    assert results == [PublishResult.NACKED, *[PublishResult.CONFIRMED] * 3]
     await app.channel.queue_delete(full)
 
 

@@ -1,9 +1,9 @@
-"""The wire: all that Duebell knows of AMQP frames, behind one door.
+"""All code of Duebell that knows AMQP frames. Other packages import from this module only.
 
-aiormq keeps the handshake, heartbeats, channels and declarations. Deliveries and confirms are taken out of the byte
-stream before aiormq sees them (`connection.py`, through aiormq's public `transport_factory`), read by a decoder that no
-message can break (`deliveries.py`, `properties.py`), and publishes are written in batches (`publishing.py`). No library
-is patched, and no private name of one is used.
+aiormq handles the handshake, heartbeats, channels and declarations. `connection.py` takes deliveries and confirms out
+of the byte stream before aiormq sees them, through aiormq's public `transport_factory`. `deliveries.py` and
+`properties.py` decode them, whatever bytes a message has; `publishing.py` writes publishes in batches. No library is
+patched, and no private name of a library is used.
 """
 
 from shared.amqp.wire.compat import find_untested_version

@@ -1,9 +1,9 @@
-"""Connections and channels of aio-pika whose byte stream is split in two, through aiormq's `transport_factory`:
-deliveries and confirms go to the parts of Duebell that wait for them, and aiormq reads the rest (handshake, heartbeats,
-channels, declarations).
+"""Connections and channels of aio-pika that split the byte stream from the broker: takers of Duebell get deliveries and
+confirms, and aiormq reads the other frames (handshake, heartbeats, channels, declarations). The splitting reader enters
+through aiormq's `transport_factory`.
 
-aiormq reads a frame in three steps, with a lock, a buffer and three waits, and starts a task for each message; and what
-pamqp cannot decode ends the connection. Frames that are taken out here meet neither.
+aiormq reads a frame in three steps, with a lock, a buffer and three waits, and starts a task for each message; and a
+frame that pamqp cannot decode ends the connection. Frames that a taker takes avoid both.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from shared.amqp.wire.publishing import Confirms
 
 CONSUMER_TAG = "duebell"
 
-# RabbitMQ's default. A broker may allow more, or anything: a frame is gathered before it is read, and the larger it is,
-# the more often its beginning is copied.
+# RabbitMQ's default. A broker may offer more, or no limit. The splitter collects a frame before it reads it, and copies
+# its beginning with each chunk that arrives, so large frames cost more.
 MAX_FRAME_BYTES = 128 * 1024
-# In the payload of Connection.Tune, after the number of channels.
+# The place of frame_max in Connection.Tune, after the number of channels.
 _FRAME_MAX = HEAD + METHOD_SIZE + 2
 _size = Struct(">I")
 
@@ -64,28 +64,28 @@ def lost_connections_as_errors() -> Iterator[None]:
 
 
 class Taker(Protocol):
-    """Takes frames of one channel out of the stream."""
+    """Takes frames of one channel out of the byte stream."""
 
     def take(self, data: bytes, start: int, /) -> int | None:
-        """Returns the place after what was taken; None leaves the frame at `start` to aiormq. Raises Incomplete to be
-        asked again with more bytes.
+        """Take the frame at `start`, or several, and return the place after them. Return None to leave the frame to
+        aiormq. Raise Incomplete to be called again when more bytes have arrived.
         """
 
 
 class SplittingReader(asyncio.StreamReader):
-    """The reader of one connection. aiormq finds in it what no taker has taken."""
+    """The stream reader of one connection. aiormq reads from it the frames that no taker has taken."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._takers: dict[int, Taker] = {}  # by channel
         self._unfinished = b""
         self._clock = clock
-        self._told_aiormq_at = 0.0
+        self._heartbeat_at = 0.0
         self._socket: asyncio.Transport | None = None
-        self._full: set[int] = set()
+        self._paused: set[int] = set()
 
     def divert(self, channel: int, taker: Taker) -> None:
-        """Until the broker has closed the channel, its frames are offered to the taker first."""
+        """Offer the frames of the channel to the taker first, until the channel is closed."""
         self._takers[channel] = taker
 
     def set_transport(self, transport: asyncio.BaseTransport) -> None:
@@ -93,34 +93,34 @@ class SplittingReader(asyncio.StreamReader):
         self._socket = cast("asyncio.Transport", transport)
 
     def pause(self, channel: int) -> None:
-        """Nothing more is read from the broker until `resume`, and TCP makes the broker wait. Everything else on the
-        connection waits too: heartbeats, confirms, the news that a channel was closed.
+        """Stop reading from the broker until `resume`; TCP then makes the broker wait. All frames of the connection
+        wait too: heartbeats, confirms, Channel.Close.
         """
-        self._full.add(channel)
+        self._paused.add(channel)
         self._read_if_there_is_room()
 
     def resume(self, channel: int) -> None:
-        if channel in self._full:
-            self._full.remove(channel)
+        if channel in self._paused:
+            self._paused.remove(channel)
             self._read_if_there_is_room()
 
     def _read_if_there_is_room(self) -> None:
         if self._socket is None or self._socket.is_closing():
             return
-        if self._full:
+        if self._paused:
             self._socket.pause_reading()
         else:
             self._socket.resume_reading()
 
     def feed_data(self, data: Iterable[SupportsIndex]) -> None:
-        """The protocol calls this with whatever has arrived, which is bytes."""
+        """Split the bytes that have arrived. asyncio calls this for each chunk."""
         if left := self._split(bytes(data)):
             super().feed_data(left)
-        if self._full:  # StreamReader resumes the transport by itself when aiormq has caught up
+        if self._paused:  # StreamReader resumes the transport when aiormq has read its buffer
             self._read_if_there_is_room()
 
     def _split(self, data: bytes) -> bytes:
-        """Every whole frame, except those that were taken."""
+        """Return the complete frames that no taker has taken. Keep an unfinished one for the next chunk."""
         if self.exception() is not None:
             return b""
         if self._unfinished:
@@ -132,16 +132,16 @@ class SplittingReader(asyncio.StreamReader):
                 start = self._next(data, start, left)
         except Incomplete:
             pass
-        except ProtocolSyntaxError as error:  # aiormq meets it when it reads on, and ends the connection
+        except ProtocolSyntaxError as error:  # aiormq gets it at its next read, and ends the connection
             self.set_exception(error)
             left.append(data[start:])
         self._unfinished = data[start:]
         if start and not left:
-            self._tell_aiormq_that_the_broker_lives(left)
+            self._add_heartbeat(left)
         return b"".join(left)
 
     def _next(self, data: bytes, start: int, left: list[bytes]) -> int:
-        """Returns where the frame, or the message, that starts there ends."""
+        """Take the frame or message that starts there, or append the frame to `left`. Return the place after it."""
         if len(data) < start + HEAD:
             raise Incomplete
         if data[start] not in KINDS:
@@ -161,17 +161,19 @@ class SplittingReader(asyncio.StreamReader):
         left.append(frame)
         return end
 
-    def _tell_aiormq_that_the_broker_lives(self, left: list[bytes]) -> None:
-        """aiormq gives up a connection on which it sees no frame for a while, and all that came was taken."""
+    def _add_heartbeat(self, left: list[bytes]) -> None:
+        """Pass a heartbeat to aiormq when takers took all frames: it closes a connection on which it sees none for
+        long.
+        """
         now = self._clock()
-        if now - self._told_aiormq_at >= _HEARTBEAT_SECONDS:
-            self._told_aiormq_at = now
+        if now - self._heartbeat_at >= _HEARTBEAT_SECONDS:
+            self._heartbeat_at = now
             left.append(_HEARTBEAT_FRAME)
 
 
 def _with_bounded_frames(tune: bytes) -> bytes:
-    """What the broker offers in Connection.Tune, and no more than MAX_FRAME_BYTES: aiormq accepts what it finds there.
-    0 is no limit.
+    """Return Connection.Tune with frame_max lowered to MAX_FRAME_BYTES: aiormq accepts the value that it reads there. A
+    value of 0 means no limit.
     """
     offered = _size.unpack_from(tune, _FRAME_MAX)[0]
     accepted = min(offered or MAX_FRAME_BYTES, MAX_FRAME_BYTES)
@@ -179,7 +181,7 @@ def _with_bounded_frames(tune: bytes) -> bytes:
 
 
 class SplittingTransport(TransportFactory):
-    """Opens the connection as aiormq would, with a reader of our own."""
+    """Opens the connection as aiormq would, but with a SplittingReader."""
 
     def __init__(self, reader: SplittingReader) -> None:
         self._reader = reader
@@ -197,7 +199,7 @@ class SplittingTransport(TransportFactory):
 
 
 class WireChannel(aio_pika.Channel):
-    """A channel for declarations, and then either for one consumer or for publishing."""
+    """A channel. After declarations it serves either one consumer or publishing, not both."""
 
     def __init__(self, connection: "WireConnection", **kwargs: Any) -> None:  # noqa: ANN401 - as aio-pika's
         super().__init__(connection, **kwargs)
@@ -206,8 +208,8 @@ class WireChannel(aio_pika.Channel):
     async def consume(
         self, queue: str, on_message: Callable[[IncomingMessage], None], on_cancel: Callable[[], None], timeout: float
     ) -> None:
-        """Until the channel closes, `on_message` is called for every message; `on_cancel` if the broker ends the
-        consumer, most likely because the queue was deleted.
+        """Consume the queue: call `on_message` for every message until the channel closes. Call `on_cancel` if the
+        broker ends the consumer, most likely because the queue was deleted.
         """
         with lost_connections_as_errors():
             channel = await self._underlay()
@@ -216,19 +218,19 @@ class WireChannel(aio_pika.Channel):
             await channel.basic_consume(queue, _never_called, consumer_tag=CONSUMER_TAG, timeout=timeout)
 
     async def acknowledge(self, tag: int, *, multiple: bool = False) -> None:
-        """`multiple`: everything that was delivered on this channel up to this tag."""
+        """Acknowledge the delivery with this tag, or with `multiple` all deliveries of the channel up to it."""
         with lost_connections_as_errors():
             await (await self._underlay()).basic_ack(tag, multiple=multiple)
 
     def pause(self) -> None:
-        """Nothing more is read on the whole connection until `resume`."""
+        """Stop reading from the whole connection until `resume`."""
         self._reader.pause(self.number or 0)
 
     def resume(self) -> None:
         self._reader.resume(self.number or 0)
 
     async def confirms(self) -> Confirms:
-        """From now on the channel publishes through what this returns, and in no other way."""
+        """Turn this into a publishing channel. From now on publish only through the returned object."""
         channel = await self._underlay()
         confirms = Confirms(channel)
         self._reader.divert(channel.number, confirms)
@@ -239,7 +241,7 @@ class WireChannel(aio_pika.Channel):
 
 
 class WireConnection(aio_pika.Connection):
-    """aio-pika has no argument for the transport factory; what `kwargs` holds is passed on to aiormq."""
+    """A connection with a SplittingReader. aio-pika passes `kwargs`, with the transport factory, to aiormq."""
 
     CHANNEL_CLASS = WireChannel
 
@@ -253,11 +255,11 @@ class WireConnection(aio_pika.Connection):
 
 
 async def connect(url: str, name: str) -> WireConnection:
-    """`name` is what the broker shows for the connection."""
+    """Open a connection. The broker shows it under `name`."""
     connection = WireConnection(url, name)
     await connection.connect()
     return connection
 
 
 async def _never_called(_: DeliveredMessage) -> None:
-    """Consuming asks for a callback. Messages are taken out of the stream before aiormq could call it."""
+    """Satisfies basic_consume, which requires a callback. The splitter takes each message before aiormq can call it."""

@@ -1,8 +1,8 @@
-"""AMQP 0-9-1 frames as they arrive: where each ends, and the messages of a consuming channel that they carry. Pure.
+"""AMQP 0-9-1 frames that arrive: where each ends, and the messages of a consuming channel that they carry. Pure.
 
-Nearly all messages come in one piece, as three frames: Basic.Deliver, header and body, with properties that are texts,
-numbers or a moment, and headers that are texts. `read_message` reads such a message at once; making an object of each
-frame takes several times as long. `Deliveries` reads the others frame by frame.
+Nearly all messages come as three frames in one piece: Basic.Deliver, header and body, with properties that are texts,
+numbers or a timestamp, and headers that are texts. `read_message` decodes such a message at once; an object per frame
+would take several times as long. `Deliveries` decodes all other messages frame by frame.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from shared.amqp.wire.properties import MAX_FIELDS, OTHER_KINDS, SMALLEST_TEXT_F
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
 KINDS = frozenset((METHOD, HEADER, BODY, HEARTBEAT))
-HEAD, END = 7, 0xCE
+HEAD, FRAME_END = 7, 0xCE
 
 read_head = Struct(">BHI").unpack_from  # kind, channel, length
 _method = Struct(">HH").pack
 
-# What the payload of a method frame begins with: class and method.
+# The payload of a method frame begins with its class and method.
 TUNE = _method(10, 30)
 CLOSINGS = (_method(20, 40), _method(20, 41))  # Channel.Close and Channel.CloseOk
 RETURN, DELIVER, ACK, NACK = _method(60, 50), _method(60, 60), _method(60, 80), _method(60, 120)
@@ -40,17 +40,17 @@ MAX_NAME_BYTES = 255
 _length = Struct(">I").unpack_from
 _seconds = Struct(">Q").unpack_from
 _TEXT = ord("S")
-# A larger table might have more fields than are read.
+# A larger table might exceed MAX_FIELDS.
 _MAX_TABLE_BYTES = MAX_FIELDS * SMALLEST_TEXT_FIELD
-# Beyond it pamqp takes a timestamp for milliseconds.
+# pamqp reads a larger timestamp as milliseconds.
 _LAST_SECOND = 0xFFFFFFFF
 
-# The cluster_id means nothing any more; no client sends it.
+# All but cluster_id, which AMQP has given up and no client sends.
 _KNOWN_PROPERTIES = sum(flag for name, flag in Basic.Properties.flags.items() if name != "cluster_id")
 
 Delivery = tuple[int, str, str]  # delivery tag, exchange, routing key
 
-# The beginning of a message waits for the rest of it up to this size; more of it is taken frame by frame.
+# An incomplete message waits for its rest up to this size. A larger one is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
 
 
@@ -59,13 +59,13 @@ class Incomplete(Exception):
 
 
 def frame_end(data: bytes, start: int) -> int:
-    """Returns the place after the frame that starts at `start`, all of which has arrived."""
+    """Return the place after the frame that starts at `start`. Raises Incomplete if part of it has not arrived."""
     if len(data) < start + HEAD:
         raise Incomplete
     end: int = start + HEAD + read_head(data, start)[2] + 1
     if len(data) < end:
         raise Incomplete
-    if data[end - 1] != END:
+    if data[end - 1] != FRAME_END:
         raise InvalidFrameError("a frame does not end where it should")
     return end
 
@@ -75,7 +75,7 @@ class Deliveries:
 
     def __init__(self, on_message: Callable[[IncomingMessage], None]) -> None:
         self._on_message = on_message
-        # Of the message that is being taken frame by frame.
+        # The state of the message that is being taken frame by frame.
         self._delivery: Delivery | None = None
         self._properties: tuple[dict[str, Any], str | None] = ({}, None)
         self._body: list[bytes] = []
@@ -89,7 +89,7 @@ class Deliveries:
                 if len(data) - start < MAX_WAITING_BYTES:
                     raise
             except ValueError:
-                pass  # unusual: frame by frame, then
+                pass  # an unusual message: take it frame by frame
             else:
                 self._on_message(message)
                 return end
@@ -127,17 +127,17 @@ class Deliveries:
 
 
 class Unusual(ValueError):
-    """The message cannot be read here."""
+    """The fast decoder declines this message. `Deliveries` then reads it frame by frame."""
 
 
 def is_delivery(data: bytes, start: int) -> bool:
-    """Whether the frame that starts there is the first of a message."""
+    """Return whether the frame at `start` begins a message."""
     return data[start] == METHOD and data.startswith(DELIVER, start + HEAD)
 
 
 def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
-    """Returns the message and the place after it. Raises ValueError if it is unusual, Incomplete if the rest of it has
-    not arrived.
+    """Return the message at `start` and the place after it. Raises ValueError if it is unusual, Incomplete if part of
+    it has not arrived.
     """
     end_of_method, end_of_header, end = _ends(data, start)
     delivery = read_delivery(data, start, end_of_method)
@@ -150,7 +150,7 @@ def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
 
 
 def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> IncomingMessage:
-    """`values` are the properties by pamqp's names."""
+    """Make a message of its parts. `values` has the properties under the names of pamqp."""
     tag, exchange, routing_key = delivery
     get = values.get
     return IncomingMessage(
@@ -174,7 +174,7 @@ def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unread
 
 
 def _ends(data: bytes, start: int) -> tuple[int, int, int]:
-    """Where method, header and body end, if they follow each other. An empty body has no frame of its own."""
+    """Return where method, header and body end, if they follow each other. An empty body has no frame."""
     channel, end_of_method = _frame(data, start, METHOD)
     same_channel, end_of_header = _frame(data, end_of_method, HEADER)
     if same_channel != channel or end_of_header - end_of_method <= HEAD + _HEADER_START_SIZE:
@@ -183,13 +183,13 @@ def _ends(data: bytes, start: int) -> tuple[int, int, int]:
     if not body_size:
         return end_of_method, end_of_header, end_of_header
     same_channel, end = _frame(data, end_of_header, BODY)
-    if same_channel != channel or end - end_of_header != HEAD + body_size + 1:  # there are several
+    if same_channel != channel or end - end_of_header != HEAD + body_size + 1:  # several body frames, or a wrong size
         raise Unusual
     return end_of_method, end_of_header, end
 
 
 def _frame(data: bytes, start: int, kind: int) -> tuple[int, int]:
-    """Its channel, and where it ends."""
+    """Check the frame at `start`. Return its channel and where it ends."""
     if len(data) < start + HEAD:
         raise Incomplete
     its_kind, channel, size = read_head(data, start)
@@ -198,18 +198,18 @@ def _frame(data: bytes, start: int, kind: int) -> tuple[int, int]:
     end = start + HEAD + size + 1
     if len(data) < end:
         raise Incomplete
-    if data[end - 1] != END:
+    if data[end - 1] != FRAME_END:
         raise Unusual
     return channel, end
 
 
 def read_delivery(data: bytes, start: int, end: int) -> Delivery:
-    """Of a Basic.Deliver frame. A name that is not UTF-8 arrives with its odd bytes spelled out."""
+    """Decode a Basic.Deliver frame. In a name that is not UTF-8, escapes replace the invalid bytes."""
     try:
         place = start + HEAD + METHOD_SIZE
         place += 1 + data[place]  # the consumer tag
         (tag,) = _delivery_tag(data, place)
-        place += 9  # and whether it was delivered before
+        place += 9  # the tag, and the redelivered flag
         key = place + 1 + data[place]
         after = key + 1 + data[key]
     except (IndexError, error):
@@ -243,7 +243,7 @@ def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
             place += 8
         else:
             values[name], place = _read_texts(data, place)
-    if place != end - 1:  # a text that is shorter than it says, or something else after the last property
+    if place != end - 1:  # a text was cut off, or bytes follow the last property
         raise Unusual
     return values
 
@@ -251,14 +251,14 @@ def _read_properties(data: bytes, place: int, end: int) -> dict[str, Any]:
 # Applications that publish a lot publish the same properties each time.
 @lru_cache(maxsize=256)
 def _layout(flags: int) -> tuple[tuple[str, str], ...]:
-    """Which properties follow, in the order of the wire."""
+    """Return the names and types of the properties that the flags announce, in order."""
     if flags & ~_KNOWN_PROPERTIES:
         raise Unusual
     present = (name for name, flag in Basic.Properties.flags.items() if flags & flag)
     return tuple((name, OTHER_KINDS.get(name, "shortstr")) for name in present)
 
 
-# All events of a claim have the same.
+# All events of a claim have the same timestamp.
 @lru_cache(maxsize=256)
 def _moment(seconds: int) -> datetime:
     if seconds > _LAST_SECOND:
@@ -267,7 +267,7 @@ def _moment(seconds: int) -> datetime:
 
 
 def _read_texts(data: bytes, place: int) -> tuple[dict[str, str], int]:
-    """A table of nothing but texts, and where it ends."""
+    """Decode a table that has only texts. Return it and where it ends."""
     size = _length(data, place)[0]
     if size > _MAX_TABLE_BYTES:
         raise Unusual

@@ -1,11 +1,11 @@
-"""AMQP properties and header tables, read from place to place. Pure.
+"""Decodes AMQP properties and header tables. Pure.
 
-pamqp cuts off what it has read and copies the rest, for every field anew: a header frame of 128 KiB, full of fields of
-one byte, kept the event loop for a third of a second. Here nothing is copied but what is read, what does not end where
-it says is an error, and a table has bounds that no application comes near: each field becomes an object, or several.
+pamqp copies the rest of the bytes after each field: a header frame of 128 KiB, full of fields of one byte, held the
+event loop for a third of a second. This decoder copies only the values. A value that does not end where it should is an
+error, and a table has limits that no application comes near, because each field becomes an object or several.
 
-The broker carries what pamqp cannot decode: a timestamp in the year 292278994, a type that is not UTF-8. Such a message
-arrives with the properties that could be read, and a header that names the one that could not.
+The broker carries properties that pamqp cannot decode: a timestamp in the year 292278994, a type that is not UTF-8.
+Such a message arrives with the properties before the unreadable one, and a header that names that one.
 """
 
 from struct import Struct
@@ -17,15 +17,15 @@ from pamqp.common import FieldArray, FieldTable, FieldValue
 
 UNREADABLE_HEADER = "duebell-unreadable"
 
-# A death that RabbitMQ notes in x-death has ten fields.
+# Each death in the x-death header of RabbitMQ has ten fields.
 MAX_FIELDS = 2_000
 # RabbitMQ's own headers have three levels.
 MAX_LEVELS = 128
-# The name of a field, the letter of its type, and the length of a text: all of them may be empty.
+# In bytes: the length of the name, the letter of the type and the length of the text. Name and text may be empty.
 SMALLEST_TEXT_FIELD = 6
 
 _length = Struct(">I").unpack
-# By the letter of the type. What has a length of its own is not among them.
+# The sizes of values by the letter of their type. Types with a length of their own are not among them.
 _SIZES = {
     **dict.fromkeys((b"V", b"\0"), 0),
     **dict.fromkeys((b"t", b"b", b"B"), 1),
@@ -35,19 +35,19 @@ _SIZES = {
     **dict.fromkeys((b"l", b"L", b"d", b"T"), 8),
 }
 
-# AMQP's types of the properties that are not short texts.
+# The AMQP types of the properties that are not short texts.
 OTHER_KINDS = {"headers": "table", "delivery_mode": "octet", "priority": "octet", "timestamp": "timestamp"}
 FLAGS_SIZE = 2
 _flags = Struct(">H").unpack_from
 
 
 def read_properties(data: bytes) -> tuple[dict[str, Any], str | None]:
-    """Reads the flags and the properties that follow them. Returns those before the first unreadable one by name, and
-    what is wrong with that one, if there is one.
+    """Decode the flags and the properties that follow them. Return the properties by name, up to the first unreadable
+    one, and what is wrong with that one, or None.
 
-    Where pamqp and RabbitMQ read the same bytes differently, RabbitMQ is right: it has checked the user_id that it has
-    read itself. Hence the flags are one word (pamqp follows the bit that announces more of them, RabbitMQ ignores it),
-    and nothing may follow the last property.
+    Where pamqp and RabbitMQ read the same bytes differently, this function follows RabbitMQ, which has checked the
+    user_id as RabbitMQ reads it. So the flags are one word (one bit announces more flags: pamqp follows it, RabbitMQ
+    ignores it), and no bytes may follow the last property.
     """
     values: dict[str, Any] = {}
     name = "properties"
@@ -59,7 +59,7 @@ def read_properties(data: bytes) -> tuple[dict[str, Any], str | None]:
                 values[name] = reader.read(OTHER_KINDS.get(name, "shortstr"))
         name = "properties"
         reader.end()
-    except Exception as error:  # noqa: BLE001 - whatever a hostile byte makes it raise, the message must arrive
+    except Exception as error:  # noqa: BLE001 - hostile bytes may raise anything, and the message must arrive
         problem = f"{'type' if name == 'message_type' else name}: {error}"[:200]
         values["headers"] = {**(values.get("headers") or {}), UNREADABLE_HEADER: problem}
         return values, problem
@@ -67,7 +67,7 @@ def read_properties(data: bytes) -> tuple[dict[str, Any], str | None]:
 
 
 class PropertyReader:
-    """Reads one value after the other. What is wrong with one is raised, most often as a ValueError."""
+    """Decodes one value after the other. Raises an error, mostly ValueError, if a value is wrong."""
 
     def __init__(self, data: bytes, place: int = 0) -> None:
         self._data = data
@@ -75,7 +75,7 @@ class PropertyReader:
         self._fields = 0
 
     def read(self, kind: str) -> FieldValue:
-        """`kind` is a type as AMQP names it."""
+        """Decode the next value. `kind` is the name of its AMQP type."""
         match kind:
             case "shortstr":
                 return self._short_text()
@@ -89,7 +89,7 @@ class PropertyReader:
                 raise ValueError(f"no property is a {kind}")
 
     def end(self) -> None:
-        """After the last one there is nothing."""
+        """Check that no bytes are left."""
         if left := len(self._data) - self._place:
             raise ValueError(f"{left} bytes more than there should be")
 
@@ -138,7 +138,7 @@ class PropertyReader:
             raise ValueError(f"more than {MAX_FIELDS:,} fields")
         match kind := self._take(1):
             case b"S":
-                return _text_if_it_is_one(self._long())
+                return _decode_if_utf8(self._long())
             case b"x":
                 return bytearray(self._long())
             case b"F":
@@ -151,7 +151,7 @@ class PropertyReader:
                 raise ValueError(f"{kind!r} is no type of a field")
 
 
-def _text_if_it_is_one(text: bytes) -> str | bytes:
+def _decode_if_utf8(text: bytes) -> str | bytes:
     try:
         return text.decode()
     except UnicodeDecodeError:

@@ -1,14 +1,14 @@
-"""Publishing in batches on one channel: every frame of a batch in one write, then a verdict per message as the broker's
-confirms and returns come in.
+"""Publishes in batches on one channel: it writes all frames of a batch at once, then sets a result per message as
+confirms and returns of the broker arrive.
 
-aiormq publishes one message at a time, with a lock, a future and a turn of the event loop each, and looks up each of
-them again when a confirm comes: that costs ten times what the broker needs. So the frames are encoded here and handed
-to aiormq's writer in one piece, and confirms are followed by range: one that speaks for a thousand messages is one
+aiormq publishes one message at a time, with a lock, a future and a turn of the event loop for each, and looks up each
+future again when a confirm comes: that costs ten times what the broker needs. So this module encodes the frames and
+passes them to aiormq's writer in one piece, and it applies confirms by range: a confirm of a thousand messages is one
 step.
 
-The frames are the same bytes that pamqp would write, which a test holds them to. But pamqp looks at every property by
-its name and type, and takes longer for a message than the broker does: here a message is laid out by hand, as method,
-header and body of AMQP 0-9-1, joined into one piece.
+The frames are byte for byte those of pamqp; a test compares them. But pamqp looks up every property by name and type,
+and takes longer for a message than the broker does. So this module lays out a message by hand: method, header and body
+of AMQP 0-9-1, joined into one piece.
 """
 
 import asyncio
@@ -27,92 +27,106 @@ from pamqp import encode
 from pamqp.commands import Basic
 
 from shared.amqp.message import OutgoingMessage, PublishResult
-from shared.amqp.wire.deliveries import ACK, FLAGS, HEAD, HEADER, METHOD, METHOD_SIZE, NACK, RETURN, frame_end
+from shared.amqp.wire.deliveries import (
+    ACK,
+    FLAGS,
+    FRAME_END,
+    HEAD,
+    HEADER,
+    METHOD,
+    METHOD_SIZE,
+    NACK,
+    RETURN,
+    frame_end,
+)
 from shared.amqp.wire.properties import read_properties
 
 _tag_and_multiple = Struct(">QB").unpack_from
 
 BASIC = 60
 PERSISTENT = b"\x02"
-FRAME_END = b"\xce"
-# Of a header frame: class, weight, size of the body, flags. The properties follow.
+_FRAME_END_BYTES = bytes((FRAME_END,))
+# The size of class, weight, body size and flags in a header frame. The properties follow.
 HEADER_START = 14
-# Of AMQP itself: sizes have 32 bits.
+# The limit of AMQP itself: sizes have 32 bits.
 NO_LIMIT = 2**32 - 1
 
-# Which properties follow, in the order in which they do.
+# The flags that say which properties follow, in the order of the properties.
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _DELIVERY_MODE, _PRIORITY = 1 << 15, 1 << 14, 1 << 13, 1 << 12, 1 << 11
 _CORRELATION_ID, _REPLY_TO, _MESSAGE_ID, _TIMESTAMP, _TYPE, _APP_ID = 1 << 10, 1 << 9, 1 << 7, 1 << 6, 1 << 5, 1 << 3
 
-# Frame type 2, channel, size; class, weight, size of the body, flags. And the end of it, frame type 3, channel, size.
+# _header_frame: type 2, channel, size; class, weight, body size, flags. _after_header: the end of that frame; type 3,
+# channel, size.
 _header_frame = Struct(">BHIHHQH").pack
 _body_frame = Struct(">BHI").pack
 _after_header = Struct(">BBHI").pack
 _timestamp = Struct(">Q").pack
 _length = Struct(">I").pack
 
-# Longer names than this are left to pamqp, which knows what to do with them.
+# pamqp encodes tables with longer names: it shortens or refuses those that AMQP cannot carry.
 _MAX_HEADER_NAME_LENGTH = 100
 
 
 class PublishBatch:
-    """`verdicts` are UNKNOWN until the broker has spoken; `settled` is done when it has spoken on all of them."""
+    """A published batch. Its `results` are UNKNOWN until the broker answers; `answered` is done when it has answered
+    all.
+    """
 
     def __init__(self, messages: Sequence[OutgoingMessage], first_tag: int) -> None:
-        # A return names its message by message_id alone. What has none of its own gets one that is fresh for every
-        # publish.
+        # A return names its message by message_id alone. A message without one gets a new one for every publish.
         name = uuid4().hex
         self.message_ids = [message.message_id or f"{name}-{place}" for place, message in enumerate(messages)]
-        self.verdicts = [PublishResult.UNKNOWN] * len(messages)
-        self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.results = [PublishResult.UNKNOWN] * len(messages)
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_tag = first_tag
         self._outstanding = len(messages)
-        self._ruled = 0  # there is a verdict on all before this one
+        self._answered_up_to = 0  # all messages before this place have a result
 
-    def confirm(self, verdict: PublishResult, tag: int, *, multiple: bool) -> None:
+    def confirm(self, result: PublishResult, tag: int, *, multiple: bool) -> None:
+        """Apply a confirm or a nack: it is for the message with this tag, or for all messages up to it."""
         end = tag - self._first_tag + 1
         if multiple:
-            self._rule(self._ruled, end, verdict)
-            self._ruled = max(self._ruled, end)
+            self._answer(self._answered_up_to, end, result)
+            self._answered_up_to = max(self._answered_up_to, end)
         else:
-            self._rule(end - 1, end, verdict)
+            self._answer(end - 1, end, result)
 
-    def give_back(self, message_id: str | None) -> None:
-        """A return comes before the message's confirm, which then changes nothing any more. If several messages of the
-        batch have this id, or none has it, then the broker may mean each of them, and none of them counts as published:
-        a copy is better than a loss.
+    def mark_returned(self, message_id: str | None) -> None:
+        """Apply a return. The broker sends it before the confirm of the same message, which then changes nothing. If
+        several messages of the batch have this id, or none has it, the broker may mean each of them, so none counts as
+        published: a copy is better than a loss.
         """
         places = [place for place, its_id in enumerate(self.message_ids) if its_id == message_id]
-        for place in places or range(len(self.verdicts)):
-            self._rule(place, place + 1, PublishResult.RETURNED)
+        for place in places or range(len(self.results)):
+            self._answer(place, place + 1, PublishResult.RETURNED)
 
-    def _rule(self, start: int, end: int, verdict: PublishResult) -> None:
-        """Sets the verdict on messages `start` to `end - 1` that have none. Places outside the batch (confirms of
-        earlier publishes) are ignored.
+    def _answer(self, start: int, end: int, result: PublishResult) -> None:
+        """Set the result of messages `start` to `end - 1` that have none. Ignore places outside the batch: they are
+        confirms of earlier publishes.
         """
-        start, end = max(start, 0), min(end, len(self.verdicts))
+        start, end = max(start, 0), min(end, len(self.results))
         if end <= start:
             return
-        open_ones = self.verdicts[start:end].count(PublishResult.UNKNOWN)
-        if open_ones == end - start:
-            self.verdicts[start:end] = [verdict] * open_ones
+        unanswered = self.results[start:end].count(PublishResult.UNKNOWN)
+        if unanswered == end - start:
+            self.results[start:end] = [result] * unanswered
         else:
             for place in range(start, end):
-                if self.verdicts[place] is PublishResult.UNKNOWN:
-                    self.verdicts[place] = verdict
-        self._outstanding -= open_ones
-        if self._outstanding == 0 and not self.settled.done():
-            self.settled.set_result(None)
+                if self.results[place] is PublishResult.UNKNOWN:
+                    self.results[place] = result
+        self._outstanding -= unanswered
+        if self._outstanding == 0 and not self.answered.done():
+            self.answered.set_result(None)
 
 
 class Confirms:
-    """Publishes on one channel that is used for nothing else, one batch at a time. The channel must be given up after a
-    batch that has an UNKNOWN verdict: what the broker says of it later would be taken for the next one's.
+    """Publishes on one channel that nothing else uses, one batch at a time. After a batch with an UNKNOWN result the
+    channel must be closed: later answers of the broker would be applied to the next batch.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._published = 0  # the broker counts what it gets on the channel, and its confirms name the numbers
+        self._published = 0  # the broker counts the messages on the channel, and its confirms name these numbers
         self._batch: PublishBatch | None = None
 
     @property
@@ -121,24 +135,24 @@ class Confirms:
 
     @property
     def closing(self) -> "asyncio.Future[None]":
-        """Done when the channel closes, with the reason. A future of the caller's own, to be cancelled after use."""
+        """Return a new future that is done when the channel closes, with the reason. The caller has to cancel it."""
         return self._channel.closing
 
     async def publish(self, messages: Sequence[OutgoingMessage]) -> PublishBatch:
-        """Returns when the batch is on its way, in one write: nothing else on this channel can come between."""
+        """Write the batch to the channel in one piece, so that no other frame of the channel comes between."""
         batch = PublishBatch(messages, self._published + 1)
         number, max_body = self._channel.number, self._channel.max_content_size
         payload = b"".join(
             [publish_frames(*each, number, max_body) for each in zip(messages, batch.message_ids, strict=True)]
         )
-        # What cannot be written must not be counted: every verdict after it would be another message's.
+        # Only now, when all frames are encoded: counting a message that is never sent would shift all later results.
         self._published += len(messages)
         self._batch = batch
         await self._channel.write_queue.put(ChannelFrame(payload=payload, should_close=False))
         return batch
 
     def take(self, data: bytes, start: int) -> int | None:
-        """Confirms and returns are for the batch. Content on this channel can only be that of a return."""
+        """Take confirms and returns, and apply them to the batch. All content on this channel is of returns."""
         end = frame_end(data, start)
         kind, payload = data[start], start + HEAD
         if kind == METHOD:
@@ -151,17 +165,17 @@ class Confirms:
                 return None
         elif kind == HEADER and self._batch is not None:
             properties, _ = read_properties(data[payload + FLAGS : end - 1])
-            self._batch.give_back(properties.get("message_id"))
+            self._batch.mark_returned(properties.get("message_id"))
         return end
 
-    def _confirm(self, verdict: PublishResult, data: bytes, payload: int) -> None:
+    def _confirm(self, result: PublishResult, data: bytes, payload: int) -> None:
         if self._batch is not None:
             tag, multiple = _tag_and_multiple(data, payload + METHOD_SIZE)
-            self._batch.confirm(verdict, tag, multiple=bool(multiple & 1))
+            self._batch.confirm(result, tag, multiple=bool(multiple & 1))
 
 
 def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_body: int) -> bytes:
-    """`max_body` is what a frame of this connection can hold; nothing or less: there is no limit."""
+    """Return the frames that publish the message. `max_body` is the body size of a frame; 0 or less means no limit."""
     if max_body <= 0:
         max_body = NO_LIMIT
     body, size = message.body, len(message.body)
@@ -171,14 +185,14 @@ def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_
     publish = _publish_frame(message.exchange, message.routing_key, message.mandatory, channel)
     header = _header_frame(2, channel, HEADER_START + len(properties), BASIC, 0, size, flags)
     if 0 < size <= max_body:
-        return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, FRAME_END))
+        return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, _FRAME_END_BYTES))
     pieces = [body[start : start + max_body] for start in range(0, size, max_body)]
-    bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, FRAME_END)]
-    return b"".join((publish, header, properties, FRAME_END, *bodies))
+    bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, _FRAME_END_BYTES)]
+    return b"".join((publish, header, properties, _FRAME_END_BYTES, *bodies))
 
 
 def size_of_headers(headers: Mapping[str, Any]) -> int:
-    """In bytes on the wire. Raises ValueError if AMQP cannot carry them."""
+    """Return the size of the headers in an AMQP frame, in bytes. Raises ValueError if AMQP cannot carry them."""
     try:
         return len(encode.field_table(dict(headers)))
     except (TypeError, ArithmeticError, error) as problem:
@@ -225,17 +239,17 @@ def _short_string(text: str) -> bytes:
     return bytes((len(encoded),)) + encoded
 
 
-# For what is the same in message after message.
+# For strings that repeat from message to message.
 _known_string = lru_cache(maxsize=256)(_short_string)
 
 
-# The name of a field, and that a text follows.
+# The name of a field and the letter of its type: a text follows.
 @lru_cache(maxsize=256)
 def _known_text_field(name: str) -> bytes:
     return _short_string(name) + b"S"
 
 
-# All events of a claim have the same.
+# All events of a claim have the same timestamp.
 @lru_cache(maxsize=16)
 def _known_timestamp(moment: datetime) -> bytes:
     return _timestamp(int(moment.timestamp()))

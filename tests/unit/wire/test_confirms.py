@@ -1,4 +1,4 @@
-"""The broker numbers what is published on a channel, and its verdicts name the numbers: ours have to be the same."""
+"""The broker numbers what is published on a channel, and its results name the numbers: ours have to be the same."""
 
 import asyncio
 from types import SimpleNamespace
@@ -59,9 +59,9 @@ async def test_numbers_go_on_from_batch_to_batch() -> None:
     line.answers(Basic.Ack(3, True))
     second = await line.publishes(None, None)
     line.answers(Basic.Nack(5), Basic.Ack(4))
-    assert (first.verdicts, second.verdicts) == ([CONFIRMED] * 3, [CONFIRMED, NACKED])
-    assert first.settled.done()
-    assert second.settled.done()
+    assert (first.results, second.results) == ([CONFIRMED] * 3, [CONFIRMED, NACKED])
+    assert first.answered.done()
+    assert second.answered.done()
 
 
 async def test_what_cannot_be_written_is_not_counted() -> None:
@@ -71,7 +71,7 @@ async def test_what_cannot_be_written_is_not_counted() -> None:
     assert line.written.empty()
     batch = await line.publishes(None)
     line.answers(Basic.Ack(1))
-    assert batch.verdicts == [CONFIRMED]
+    assert batch.results == [CONFIRMED]
 
 
 async def test_a_confirm_of_an_earlier_batch_says_nothing_of_this_one() -> None:
@@ -79,10 +79,10 @@ async def test_a_confirm_of_an_earlier_batch_says_nothing_of_this_one() -> None:
     await line.publishes(None, None)
     batch = await line.publishes(None, None)
     line.answers(Basic.Ack(1), Basic.Ack(2, True))
-    assert batch.verdicts == [UNKNOWN] * 2
+    assert batch.results == [UNKNOWN] * 2
     line.answers(Basic.Ack(3, True))
-    assert batch.verdicts == [CONFIRMED, UNKNOWN]
-    assert not batch.settled.done()
+    assert batch.results == [CONFIRMED, UNKNOWN]
+    assert not batch.answered.done()
 
 
 @pytest.mark.parametrize("body", [b"", b"{}"])
@@ -90,8 +90,8 @@ async def test_a_return_is_known_by_its_message_id_and_its_confirm_changes_nothi
     line = Line()
     batch = await line.publishes("a", "b", "c")
     line.answers(*a_return(Basic.Properties(message_id="b"), body), Basic.Ack(3, True))
-    assert batch.verdicts == [CONFIRMED, RETURNED, CONFIRMED]
-    assert batch.settled.done()
+    assert batch.results == [CONFIRMED, RETURNED, CONFIRMED]
+    assert batch.answered.done()
 
 
 async def test_what_has_no_message_id_gets_one_of_its_own() -> None:
@@ -107,7 +107,7 @@ async def test_two_with_one_message_id_cannot_hide_a_loss() -> None:
     line = Line()
     batch = await line.publishes("same", "other", "same")
     line.answers(*a_return_of("same"), Basic.Ack(3, True))
-    assert batch.verdicts == [RETURNED, CONFIRMED, RETURNED]
+    assert batch.results == [RETURNED, CONFIRMED, RETURNED]
 
 
 async def test_a_return_that_names_no_message_of_the_batch_may_be_any() -> None:
@@ -116,7 +116,7 @@ async def test_a_return_that_names_no_message_of_the_batch_may_be_any() -> None:
         batch = await line.publishes("a", "b", "c")
         first = batch._first_tag
         line.answers(Basic.Ack(first), *a_return(properties), Basic.Ack(first + 2, True))
-        assert batch.verdicts == [CONFIRMED, RETURNED, RETURNED]
+        assert batch.results == [CONFIRMED, RETURNED, RETURNED]
 
 
 async def test_answers_to_aiormq_are_left_to_it() -> None:
