@@ -1,6 +1,4 @@
-"""One claim is bounded in messages and in bytes, whatever its jobs ask for; the rest is left for the next. After a
-failure the next claims are small.
-"""
+"""Tests the bounds of a claim: messages and bytes, whatever its jobs ask for, and few rows after a failure."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +16,7 @@ from tests.support.job_rows import insert_due
 from tests.support.stores import Site
 
 LONG_AGO = "2020-01-01T00:00:00Z"
-ORDER = ["rings-000001", "rings-000002", "skips-000001", "rule-000001"]
+ORDER = ["fires-000001", "fires-000002", "skips-000001", "rule-000001"]
 
 
 async def test_a_claim_publishes_no_more_messages_than_its_bound(site: Site, app: Application, database: Any) -> None:
@@ -47,12 +45,12 @@ async def test_a_claim_publishes_no_more_bytes_than_its_bound(site: Site, app: A
 
 
 async def test_one_claim_settles_every_kind_of_job(site: Site, app: Application, database: Any) -> None:
-    """A one-shot that rang, one that its policy drops, and a rule: each row as it should be after its kind."""
-    await insert_due(database, 2, prefix="rings-", late=timedelta(hours=1))
+    """The claim has two one-shots that are published, one that its policy drops, and a rule."""
+    await insert_due(database, 2, prefix="fires-", late=timedelta(hours=1))
     await insert_due(database, 1, prefix="skips-", late=timedelta(hours=1))
     await insert_due(database, 1, prefix="rule-", late=timedelta(hours=1), rule=minutely(start_at=LONG_AGO))
     await database.execute("update jobs set misfire = 'skip' where id like 'skips-%'")
-    await database.execute("update jobs set sequence = 4, refusals = 2 where id = 'rings-000002'")
+    await database.execute("update jobs set sequence = 4, refusals = 2 where id = 'fires-000002'")
     due = {row["id"]: row["next_run_at"] for row in await database.fetch("select id, next_run_at from jobs")}
     async with a_firer(site) as firer:
         assert await firer.fire_once() == Fired(4, full=False)
@@ -88,7 +86,7 @@ create constraint trigger nothing_ends after update on jobs deferrable initially
 async def test_after_a_claim_that_was_published_and_not_settled_the_next_is_of_one_row(
     site: Site, app: Application, database: Any, refuse: str, allow: str
 ) -> None:
-    """All of it will be published again: so that is not much, until a claim is settled."""
+    """All events of the claim will be published again, so the claims are small until one is settled."""
     await insert_due(database, 20, late=timedelta(hours=1))
     await database.execute(refuse)
     async with a_firer(site) as firer:

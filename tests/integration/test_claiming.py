@@ -1,4 +1,4 @@
-"""Claims: shared between any number of producers, at a cost that does not grow, and never half-applied."""
+"""Tests claims: any number of producers share the due rows, the cost does not grow, and commands never half-apply."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ from tests.support.stores import Site
 
 
 async def test_ten_due_rows_and_three_claimers_at_once(site: Site, database: Any) -> None:
-    """Each row goes to exactly one of them, and none is missed."""
+    """Each row is claimed by exactly one of them, and no row is missed."""
     await insert_due(database, 10)
     claimers = [await asyncpg.connect(site.database_url, timeout=PATIENCE) for _ in range(3)]
     transactions = [claimer.transaction() for claimer in claimers]
@@ -63,9 +63,9 @@ async def test_three_producers_fire_every_job_exactly_once(site: Site, app: Appl
         await insert_due(database, 1000, late=timedelta(seconds=5))
         await wait_until_none_pending(database)
         await app.hears(1000)
-    rung = Counter(event.content["id"] for event in app.heard)
-    assert len(rung) == 1000
-    assert set(rung.values()) == {1}
+    fired = Counter(event.content["id"] for event in app.heard)
+    assert len(fired) == 1000
+    assert set(fired.values()) == {1}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ async def test_three_producers_fire_every_job_exactly_once(site: Site, app: Appl
 async def test_a_claim_is_an_index_scan_without_a_sort(database: Any, statement: str, index: str) -> None:
     await _fill(database)
     plan = await _explain(database, statement, "null::timestamptz", "500")
-    nodes = [node for node in _nodes(plan) if node["Node Type"] not in {"ModifyTable", "Result"}]  # of the table's lock
+    nodes = [node for node in _nodes(plan) if node["Node Type"] not in {"ModifyTable", "Result"}]  # the table lock
     assert [node["Node Type"] for node in nodes] == ["Limit", "LockRows", "Index Scan"]
     assert nodes[-1]["Index Name"] == index
     assert "coalesce" in nodes[-1]["Index Cond"].lower() or "now()" in nodes[-1]["Index Cond"]
@@ -117,7 +117,7 @@ async def test_looking_ahead_for_triggers_reads_one_row_of_the_index_on_either_s
 
 async def test_retention_walks_its_index_and_finds_triggers_and_rows_by_key(database: Any) -> None:
     await _fill(database)
-    # Many are old enough: where the planner would rather read all triggers that wait.
+    # Many jobs are old enough to be deleted: the case in which the planner prefers to read all waiting triggers.
     plan = await _explain(database, DELETE_FINISHED_JOBS, "interval '-1 hour'", "1000")
     scans = [node for node in _nodes(plan) if "Scan" in node["Node Type"]]
     assert {node.get("Index Name") for node in scans} - {None} == {"jobs_finished", "triggers_pkey", "jobs_pkey"}
@@ -127,9 +127,9 @@ async def test_retention_walks_its_index_and_finds_triggers_and_rows_by_key(data
 
 
 async def _fill(database: Any) -> None:
-    """A table of the shape it has in life: much of it pending later, much of it done, a little of it due."""
+    """Fill the table as it is in production: many jobs pending later, many done, a few due."""
     await insert_due(database, 20_000, prefix="later-", late=timedelta(days=-30))
-    await insert_due(database, 500, prefix="fresh-", late=timedelta(seconds=1))
+    await insert_due(database, 500, prefix="due-now-", late=timedelta(seconds=1))
     await insert_due(database, 500, prefix="old-", late=timedelta(hours=1))
     await insert_due(database, 500, prefix="refused-", late=timedelta(hours=1))
     await database.execute("update jobs set retry_at = now() where id like 'refused-%'")
@@ -159,7 +159,7 @@ def _nodes(plan: dict[str, Any]) -> Any:
 
 
 class HeldClaim:
-    """A producer of the test's own, stopped between its claim and its settlement."""
+    """Stands for a producer that has claimed a row and not settled it yet."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -172,7 +172,7 @@ class HeldClaim:
         assert [job.id for job in claim.jobs] == ["job-000001"]
 
     async def finish(self, status: str) -> None:
-        """Fires the row, as the producer does: done, or on to a next run."""
+        """Settle the row as a producer does: it is done, or pending with a next run."""
         await self.connection.execute(
             "update jobs set status = $1, next_run_at = case when $1 = 'pending' then now() + interval '1 day' end,"
             " finished_at = case when $1 = 'done' then now() end, sequence = sequence + 1, version = version + 1",
@@ -231,7 +231,7 @@ async def test_a_command_for_a_rule_being_fired_applies_to_what_comes_after(
             row = await wait_for_status(
                 watcher, "job-000001", {"cancel": "cancelled", "pause": "paused"}.get(command, "pending")
             )
-            assert row["sequence"] == 1, "the ring that was under way is not undone"
+            assert row["sequence"] == 1, "the firing that was in progress counts"
     finally:
         await watcher.close(timeout=5)
 

@@ -1,4 +1,4 @@
-"""Commands that change nothing lock their jobs all the same: a job that comes due meanwhile waits for no poll."""
+"""Tests commands that lock a job and change nothing: if the job comes due meanwhile, it does not wait for a poll."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ every_command = pytest.mark.parametrize("key", list(CHANGE_NOTHING))
 async def test_a_job_that_comes_due_while_a_command_holds_it_does_not_wait_for_a_poll(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    """The command shares its batch with one whose job is locked by somebody else until the first job is late."""
+    """The command is in a batch with a second one. Another session locks the second job until the first job is late."""
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     await insert_due(database, 1, prefix="b-", late=timedelta(days=-1))
     await insert_due(database, 1, prefix="first-")
@@ -63,10 +63,10 @@ async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_tha
     await database.execute("update jobs set status = 'paused' where id like 'paused-%'")
     await _insert_known_triggers(database)
     heard: list[str] = []
-    await database.add_listener(wake_producers.CHANNEL, lambda *_: heard.append("ring"))
+    await database.add_listener(wake_producers.CHANNEL, lambda *_: heard.append("notified"))
     async with running_consumer(site):
         for job in ("tomorrow", "old", "refused", "paused"):
-            if (job, key) != ("paused", "schedule.resume"):  # which would change it
+            if (job, key) != ("paused", "schedule.resume"):  # that would change the job
                 await app.ask({"id": f"{job}-000001", **CHANGE_NOTHING[key]}, key=key)
         await database.execute("select 1")
         assert heard == []
@@ -74,10 +74,10 @@ async def test_a_command_that_changes_nothing_wakes_producers_only_for_a_job_tha
         await _insert_known_triggers(database)
         await app.ask({"id": "soon-000001", **CHANGE_NOTHING[key]}, key=key)
 
-        async def rung() -> bool:
-            return heard == ["ring"]
+        async def is_notified() -> bool:
+            return heard == ["notified"]
 
-        await eventually(rung)
+        await eventually(is_notified)
 
 
 async def _insert_known_triggers(database: Any) -> None:

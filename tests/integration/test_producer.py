@@ -1,4 +1,4 @@
-"""Firing: what the broker refuses, what nobody listens to, what is late, and what comes back."""
+"""Tests how a producer fires: refused and unrouted events, late jobs, rules that catch up, retention and wakeups."""
 
 import asyncio
 import json
@@ -19,9 +19,7 @@ from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site, Stores
 
 
-async def test_an_event_that_nobody_listens_to_is_kept_as_unrouted_and_its_job_goes_on(
-    site: Site, database: Any
-) -> None:
+async def test_an_event_without_a_queue_is_kept_as_unrouted_and_its_job_goes_on(site: Site, database: Any) -> None:
     async with an_application(site, listen_to=None) as app, running_producer(site):
         await insert_due(database, 3)
         await wait_until_none_pending(database)
@@ -71,9 +69,9 @@ async def test_a_job_whose_queue_is_full_keeps_its_moment_and_is_tried_again_unt
 
 
 async def test_a_limit_that_is_lifted_from_a_full_queue_is_noticed(stores: Stores, site: Site, database: Any) -> None:
-    """By an operator, who was told of the refusals. RabbitMQ 3.10 goes on refusing on a channel that it refused on."""
+    """An operator lifts the limit. RabbitMQ 3.10 goes on refusing on a channel on which it has refused before."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to set policies on")
+        pytest.skip("the test may not set policies on a given broker")
     full, policy, ctl = f"{site.prefix}lifted", f"{site.prefix}policy", stores.rabbitmq.ctl
     limit = '{"max-length": 1, "overflow": "reject-publish"}'
     async with an_application(site, listen_to=None) as app:
@@ -94,18 +92,18 @@ async def test_a_limit_that_is_lifted_from_a_full_queue_is_noticed(stores: Store
         await app.channel.queue_delete(full)
 
 
-async def test_ten_thousand_refused_jobs_hold_nobody_up(site: Site, database: Any) -> None:
-    """They are refused once, and from then on wait in a lane of their own: the others' claims never see them."""
+async def test_ten_thousand_refused_jobs_delay_no_other_job(site: Site, database: Any) -> None:
+    """The broker refuses each of them once. Then they wait in the retry lane, and claims of other lanes skip them."""
     full = f"{site.prefix}full"
     async with an_application(site, listen_to="due.event.lively") as app:
         await app.binds(full, "due.event.full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
         await insert_due(database, 10_000, topic="full", prefix="full-")
         async with running_producer(site):
 
-            async def all_refused() -> bool:
+            async def nearly_all_are_refused() -> bool:
                 return bool(await database.fetchval("select count(*) from jobs where refusals > 0") >= 9_999)
 
-            await eventually(all_refused, within=60)
+            await eventually(nearly_all_are_refused, within=60)
             await insert_due(database, 200, topic="lively", prefix="lively-")
             await app.hears(200)
             pending = await database.fetchval("select count(*) from jobs where id like 'full-%' and status = 'pending'")
@@ -113,21 +111,21 @@ async def test_ten_thousand_refused_jobs_hold_nobody_up(site: Site, database: An
         await app.channel.queue_delete(full)
 
 
-async def test_a_backlog_does_not_keep_fresh_jobs_waiting(site: Site, app: Application, database: Any) -> None:
-    """Twenty thousand are an hour late when fifty come due: the fifty ring while most of the others still wait."""
+async def test_overdue_jobs_do_not_delay_jobs_that_are_due_now(site: Site, app: Application, database: Any) -> None:
+    """Twenty thousand jobs are an hour late when fifty come due. The fifty are fired while most others still wait."""
     await insert_due(database, 20_000, prefix="old-", late=timedelta(hours=1))
     async with running_producer(site):
         await app.hears(100)
-        await insert_due(database, 50, prefix="fresh-")
+        await insert_due(database, 50, prefix="due-now-")
 
-        async def fresh_are_done() -> bool:
+        async def jobs_due_now_are_done() -> bool:
             return bool(
-                await database.fetchval("select count(*) from jobs where id like 'fresh-%' and status = 'done'") == 50
+                await database.fetchval("select count(*) from jobs where id like 'due-now-%' and status = 'done'") == 50
             )
 
-        await eventually(fresh_are_done, within=60)
+        await eventually(jobs_due_now_are_done, within=60)
         still_waiting = await database.fetchval("select count(*) from jobs where status = 'pending'")
-        assert still_waiting > 2_000, "the backlog was over before the fresh ones rang: this shows nothing"
+        assert still_waiting > 2_000, "all overdue jobs were fired before those due now: this shows nothing"
 
 
 async def test_a_deleted_events_exchange_is_declared_anew_and_nothing_is_lost(
@@ -139,7 +137,7 @@ async def test_a_deleted_events_exchange_is_declared_anew_and_nothing_is_lost(
         await app.channel.exchange_delete(site.names.events)
         await insert_due(database, 50, prefix="after-")
         await wait_until_none_pending(database)
-        # The bindings of the application went with the exchange: what was published since is kept as unrouted.
+        # The application's bindings were deleted with the exchange: events published since then are kept as unrouted.
         assert await app.count(site.names.unrouted) == 50
 
 
@@ -152,7 +150,7 @@ async def test_an_event_that_even_the_unrouted_queue_cannot_take_stays_pending_u
         await app.channel.queue_delete(site.names.unrouted)
         await insert_due(database, 3, prefix="after-")
         await wait_until_none_pending(database)
-        assert await app.count(site.names.unrouted) == 3, "the queue was declared anew, and nothing was lost"
+        assert await app.count(site.names.unrouted) == 3, "the queue was declared again, and no event was lost"
         versions = await database.fetch("select version from jobs where id like 'after-%'")
         assert {row["version"] for row in versions} == {3}, "stored, refused once, done"
 
@@ -174,16 +172,18 @@ async def test_a_rule_far_behind_catches_up_in_order_and_without_gaps(
         assert row["sequence"] == count
 
 
-@pytest.mark.parametrize(("policy", "rings"), [("all", 60), ("latest", 2), ("skip", 1)])
+@pytest.mark.parametrize(("policy", "published"), [("all", 60), ("latest", 2), ("skip", 1)])
 async def test_what_a_rule_does_after_an_hour_of_downtime(
-    site: Site, app: Application, database: Any, policy: str, rings: int
+    site: Site, app: Application, database: Any, policy: str, published: int
 ) -> None:
-    """Sixty occurrences, the last of them half a minute old. Grace is a minute: that one is on time by any policy."""
+    """The rule has missed sixty occurrences. The last is half a minute late, within the grace of a minute: it is
+    published under each policy.
+    """
     start = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=59, seconds=30)
     request = {"id": "rule", "rrule": "FREQ=MINUTELY", "start_at": format_instant(start), "misfire": policy}
     async with running_consumer(site), running_producer(site):
         await app.send(request)
-        await app.hears(rings)
+        await app.hears(published)
 
         async def caught_up() -> Any:
             row = await read_job(database, "rule")
@@ -191,13 +191,13 @@ async def test_what_a_rule_does_after_an_hour_of_downtime(
             return row
 
         row = await eventually(caught_up)
-        assert row["sequence"] == len(app.heard) == rings
+        assert row["sequence"] == len(app.heard) == published
         assert app.heard[-1].content["due_at"] == format_instant(start + timedelta(minutes=59))
         if policy == "latest":
             assert app.heard[0].content["due_at"] == format_instant(start + timedelta(minutes=58))
 
 
-async def test_a_late_one_shot_under_skip_is_done_without_a_ring(site: Site, app: Application, database: Any) -> None:
+async def test_a_late_one_shot_under_skip_is_done_without_an_event(site: Site, app: Application, database: Any) -> None:
     async with running_consumer(site), running_producer(site):
         await app.send({"id": "skipped", "at": in_seconds(-120), "misfire": "skip"})
         await wait_for_status(database, "skipped", "done")
@@ -248,7 +248,7 @@ async def test_terminal_rows_are_deleted_when_they_are_old_enough(site: Site, da
         await eventually(only_the_old_are_gone)
 
 
-async def test_a_job_due_now_rings_without_waiting_for_a_poll(
+async def test_a_job_due_now_is_published_without_waiting_for_a_poll(
     site: Site, app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
@@ -258,17 +258,17 @@ async def test_a_job_due_now_rings_without_waiting_for_a_poll(
             await app.hears(number + 1)
 
 
-async def test_a_job_due_in_a_moment_rings_without_waiting_for_a_poll(
+async def test_a_job_due_soon_is_published_without_waiting_for_a_poll(
     site: Site, app: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The producer sleeps until the next due moment, which it learnt when it last looked."""
+    """The producer sleeps until the next due moment, which its last look ahead has found."""
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site), running_producer(site):
         await app.send({"id": "soon", "at": in_seconds(0.9)})
         await app.hears(1)
 
 
-async def test_a_job_is_found_by_the_poll_when_nobody_rings(site: Site, app: Application, database: Any) -> None:
+async def test_a_job_is_found_by_the_poll_without_a_notification(site: Site, app: Application, database: Any) -> None:
     async with running_producer(site):
         await insert_due(database, 1)
         await app.hears(1)

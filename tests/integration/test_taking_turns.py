@@ -1,4 +1,4 @@
-"""Nobody has the lanes to himself: rules far behind, claims that cannot be settled, whoever locks a table."""
+"""Tests that no job keeps a lane busy for itself: rules far behind, claims that cannot be settled, a locked table."""
 
 import asyncio
 from datetime import timedelta
@@ -29,17 +29,17 @@ create trigger stumble before update on jobs for each row execute function stumb
 
 
 async def test_rules_that_are_a_day_behind_leave_others_their_turn(site: Site, app: Application, database: Any) -> None:
-    """They are always older than what else is late, and have more to ring than a claim can hold."""
+    """The rules are older than all other late jobs, and have more due occurrences than a claim can hold."""
     await insert_due(
         database, MAX_CLAIM_MESSAGES // MAX_TURN_OCCURRENCES + 10, prefix="rule-", late=timedelta(days=1), rule=SECONDLY
     )
     await insert_due(database, 20, prefix="late-", late=timedelta(minutes=5))
     async with running_producer(site, claims_in_flight=1):
 
-        async def the_others_rang() -> bool:
+        async def the_others_are_done() -> bool:
             return bool(await database.fetchval("select count(*) = 20 from jobs where status = 'done'"))
 
-        await eventually(the_others_rang)
+        await eventually(the_others_are_done)
         assert await database.fetchval("select bool_and(sequence > 0) from jobs where id like 'rule-%'")
         assert await database.fetchval("select bool_and(refusals = 0) from jobs")
 
@@ -64,21 +64,21 @@ async def test_a_rule_that_is_behind_catches_up_without_waiting_for_a_poll(
 async def test_claims_that_cannot_be_settled_are_not_published_again_and_again(
     site: Site, app: Application, database: Any
 ) -> None:
-    """Postgres lets rows be claimed and not be changed: its disk is full, say. All workers of a lane meet it."""
+    """Postgres allows claims and refuses updates, for example because its disk is full. All Firers of a lane get the
+    error.
+    """
     await insert_due(database, 300)
     await database.execute(REFUSE_TO_SETTLE)
     async with running_producer(site, batch_size=100, claims_in_flight=3):
         await app.hears(300)
-        await asyncio.sleep(2.0)  # in which nothing should happen, more or less
+        await asyncio.sleep(2.0)  # few events may be published in this time
         assert len(app.heard) < 600
         await database.execute("drop trigger stumble on jobs")
         await wait_until_none_pending(database)
 
 
-async def test_nothing_is_published_while_somebody_keeps_rows_from_being_changed(
-    site: Site, app: Application, database: Any
-) -> None:
-    """As CREATE INDEX does: it lets rows be claimed, and would let nothing be settled until it has finished."""
+async def test_nothing_is_published_while_a_lock_prevents_settling(site: Site, app: Application, database: Any) -> None:
+    """CREATE INDEX holds such a lock: a claim alone would get its rows, and settling would wait for the index."""
     await insert_due(database, 5)
     building = await asyncpg.connect(site.database_url, timeout=PATIENCE)
 

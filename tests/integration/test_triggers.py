@@ -1,4 +1,4 @@
-"""Triggers through the real services: one ring each, outside the rule, however often and through whomever they come."""
+"""Tests triggers through the real services: each is fired once, outside the rule, however often its command comes."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -24,10 +24,10 @@ from tests.support.trigger_rows import insert_triggers_of_all_jobs, wait_until_f
 OF_THE_RULE = ("status", "next_run_at", "sequence", "revision", "rule_index", "last_due_at")
 
 
-async def test_a_trigger_rings_once_now_outside_the_rule(
+async def test_a_trigger_is_fired_once_now_outside_the_rule(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody polls here: the trigger itself wakes the producer."""
+    """The producer does not poll in this test: the trigger itself wakes it."""
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site), running_producer(site):
         await app.request(a_rule_request(topic="tea", payload={"cups": 2}))
@@ -57,7 +57,7 @@ async def test_a_trigger_rings_once_now_outside_the_rule(
     assert app.heard[0].routing_key == "due.event.tea"
 
 
-async def test_the_same_trigger_again_is_a_duplicate_before_and_after_it_rang(
+async def test_the_same_trigger_again_is_a_duplicate_before_and_after_it_was_fired(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site):
@@ -73,10 +73,10 @@ async def test_the_same_trigger_again_is_a_duplicate_before_and_after_it_rang(
     assert [event.content["sequence"] for event in app.heard] == [1, 2]
 
 
-async def test_many_triggers_over_two_consumers_and_two_producers_ring_once_each_without_a_gap(
+async def test_many_triggers_over_two_consumers_and_two_producers_are_fired_once_each_without_a_gap(
     site: Site, app: Application, database: Any
 ) -> None:
-    """Three jobs, twenty triggers each, each of them four times, all at once."""
+    """Three jobs have twenty triggers each. Each trigger is sent four times, all at once."""
     async with AsyncExitStack() as services:
         for size in (5, 30):
             await services.enter_async_context(running_consumer(site, batch_size=size))
@@ -89,9 +89,9 @@ async def test_many_triggers_over_two_consumers_and_two_producers_ring_once_each
         assert (outcomes.count("triggered"), outcomes.count("duplicate")) == (60, 180)
         rows = await wait_until_fired(database, 60)
         await app.hears(60)
-    rung = [(event.content["id"], event.content["sequence"]) for event in app.heard]
-    assert sorted(rung) == [(row["job_id"], row["sequence"]) for row in rows]
-    assert sorted(rung) == [(f"job-{job}", n) for job in range(3) for n in range(1, 21)]
+    fired = [(event.content["id"], event.content["sequence"]) for event in app.heard]
+    assert sorted(fired) == [(row["job_id"], row["sequence"]) for row in rows]
+    assert sorted(fired) == [(f"job-{job}", n) for job in range(3) for n in range(1, 21)]
     assert len({event.content["idempotency_key"] for event in app.heard}) == 60
 
 
@@ -117,25 +117,25 @@ async def test_a_job_that_is_over_cannot_be_triggered(site: Site, app: Applicati
 
 
 @pytest.mark.parametrize(
-    ("status", "rang"),
+    ("status", "fired"),
     [("done", True), ("done", False), ("cancelled", True), ("cancelled", False)],
 )
 async def test_a_trigger_that_comes_again_is_a_duplicate_even_if_its_job_has_ended_since(
-    site: Site, app: Application, database: Any, status: str, rang: bool
+    site: Site, app: Application, database: Any, status: str, fired: bool
 ) -> None:
-    """Unless the job was cancelled before it rang: then it never will."""
+    """If the job was cancelled before the trigger was fired, the trigger was dropped and the command is rejected."""
     async with running_consumer(site):
         await app.request(a_request())
         await app.trigger("job-1", "x")
-        await database.execute("update triggers set fired_at = case when $1 then now() end", rang)
+        await database.execute("update triggers set fired_at = case when $1 then now() end", fired)
         await database.execute("update jobs set status = $1, next_run_at = null, finished_at = now()", status)
-        dropped = status == "cancelled" and not rang
+        dropped = status == "cancelled" and not fired
         assert (await app.trigger("job-1", "x"))["outcome"] == ("rejected" if dropped else "duplicate")
         assert (await app.trigger("job-1", "y"))["outcome"] == "rejected"
         assert await database.fetchval("select count(*) from triggers") == 1
 
 
-async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
+async def test_a_cancel_drops_triggers_that_were_not_fired_and_a_done_job_keeps_them(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site):
@@ -154,7 +154,7 @@ async def test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not(
 async def test_triggers_do_not_wait_for_a_poll_behind_those_of_a_cancelled_job(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every claim is full, mostly of what it drops; and one trigger that the broker refused is to ring tomorrow."""
+    """Every claim is full, mostly of triggers that it drops. One trigger was refused and waits until tomorrow."""
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     for prefix in ("cancelled-", "live-", "refused-"):
         await insert_due(database, 1, prefix=prefix, late=timedelta(days=-1))
@@ -178,8 +178,8 @@ async def test_triggers_do_not_wait_for_a_poll_behind_those_of_a_cancelled_job(
         await eventually(dropped)
 
 
-async def test_a_look_ahead_leaves_out_triggers_that_somebody_else_holds(site: Site, database: Any) -> None:
-    """Looking again at once would find nothing to claim, and so on until they are free."""
+async def test_a_look_ahead_leaves_out_triggers_that_another_session_has_locked(site: Site, database: Any) -> None:
+    """Otherwise the producer would claim again and again, and find no row, until they are unlocked."""
     await insert_due(database, 1, late=timedelta(days=-1))
     await insert_triggers_of_all_jobs(database, 1)
     other = await asyncpg.connect(site.database_url, timeout=PATIENCE)
@@ -196,7 +196,7 @@ async def test_a_look_ahead_leaves_out_triggers_that_somebody_else_holds(site: S
 async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
     site: Site, app: Application, database: Any
 ) -> None:
-    """So that after its acknowledgement nothing rings."""
+    """Otherwise a trigger could be published after the reply to the cancel."""
     await insert_due(database, 1, late=timedelta(days=-1))
     await insert_triggers_of_all_jobs(database, 1)
     publishing = await asyncpg.connect(site.database_url, timeout=PATIENCE)
@@ -209,7 +209,7 @@ async def test_a_cancel_waits_for_a_trigger_that_is_being_published(
                 assert asked not in app.replies
             assert (await app.reply(asked))["outcome"] == "cancelled"
         async with publishing.transaction():
-            assert await claim_due(publishing, TRIGGERS, 10) is None, "cancelled: nothing is left to ring"
+            assert await claim_due(publishing, TRIGGERS, 10) is None, "cancelled: no trigger is left to fire"
         assert await database.fetchval("select count(*) from triggers") == 0
     finally:
         await publishing.close(timeout=5)
@@ -232,7 +232,7 @@ async def test_a_trigger_that_the_broker_refuses_is_tried_again_until_there_is_r
 
         await eventually(all_three, within=40)
         await wait_until_fired(database, 3)
-        assert await database.fetchval("select max(refusals) from triggers") == 0, "a success forgets them"
+        assert await database.fetchval("select max(refusals) from triggers") == 0, "a confirmed publish resets them"
         await app.channel.queue_delete(full)
 
 
@@ -253,7 +253,7 @@ async def test_a_trigger_reaches_the_webhook_with_its_id_and_a_key_of_its_own(
         assert call.key == idempotency_key("job-1", row["requested_at"], "default", "x")
 
 
-async def test_a_done_job_is_kept_until_its_triggers_have_rung_and_a_cancelled_one_is_not(database: Any) -> None:
+async def test_a_done_job_is_kept_until_its_triggers_are_fired_and_a_cancelled_one_is_not(database: Any) -> None:
     await insert_due(database, 3)
     await insert_triggers_of_all_jobs(database, 2)
     await database.execute(
@@ -265,7 +265,7 @@ async def test_a_done_job_is_kept_until_its_triggers_have_rung_and_a_cancelled_o
     )
     assert await delete_finished(database, timedelta(days=30), 10) == 2
     assert [row["id"] for row in await database.fetch("select id from jobs")] == ["job-000002"]
-    assert await database.fetchval("select count(*) from triggers where fired_at is null") == 1, "it is still to ring"
+    assert await database.fetchval("select count(*) from triggers where fired_at is null") == 1, "still to be fired"
     await database.execute("update triggers set fired_at = now()")
     assert await delete_finished(database, timedelta(days=30), 10) == 1
 

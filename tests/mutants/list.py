@@ -68,7 +68,7 @@ _PRODUCER = (
         file="producer/decisions/plan.py",
         before="if job.misfire is Misfire.ALL or start.at >= misfired_before:",
         after="if job.misfire is not Misfire.SKIP or start.at >= misfired_before:",
-        tests=("tests/unit/test_plan.py::test_under_latest_only_the_last_of_the_late_ones_rings",),
+        tests=("tests/unit/test_plan.py::test_under_latest_only_the_last_late_occurrence_is_published",),
     ),
     Mutant(
         name="burst-without-bound",
@@ -86,7 +86,7 @@ _PRODUCER = (
         after="if result is PublishResult.UNKNOWN), len(results))",
         tests=(
             "tests/unit/test_settle.py::test_a_refused_one_shot_keeps_its_moment_and_waits",
-            "tests/unit/test_settle.py::test_a_rule_stands_at_its_first_occurrence_that_was_not_confirmed",
+            "tests/unit/test_settle.py::test_a_rule_waits_for_its_first_occurrence_that_was_not_confirmed",
         ),
     ),
     Mutant(
@@ -147,7 +147,7 @@ _PRODUCER = (
   from due
 """,
         tests=(
-            "tests/integration/test_triggers.py::test_a_cancel_drops_what_has_not_rung_and_a_job_that_is_done_does_not",
+            "tests/integration/test_triggers.py::test_a_cancel_drops_triggers_that_were_not_fired_and_a_done_job_keeps_them",
         ),
     ),
 )
@@ -352,8 +352,7 @@ _SHARED = (
         before='arguments={"alternate-exchange": names.unrouted_exchange}',
         after="arguments={}",
         tests=(
-            "tests/integration/test_producer.py"
-            "::test_an_event_that_nobody_listens_to_is_kept_as_unrouted_and_its_job_goes_on",
+            "tests/integration/test_producer.py::test_an_event_without_a_queue_is_kept_as_unrouted_and_its_job_goes_on",
         ),
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""ScheduleDue as it is written: what stays the same when an occurrence is published again."""
+"""Tests what stays the same in a ScheduleDue when its occurrence is published again."""
 
 import json
 from datetime import datetime, timedelta
@@ -14,14 +14,14 @@ from tests.support.builders import NOON, a_due_job
 
 
 def published(job: DueJob, fired_at: datetime) -> tuple[dict[str, Any], object]:
-    """The body, and the header with the key."""
+    """Return the body, and the header with the key."""
     event = due_event(job, job.occurrence, 1, fired_at, Names())
     return json.loads(event.body), (event.headers or {})[IDEMPOTENCY_HEADER]
 
 
 @pytest.mark.parametrize("trigger_id", [None, "by-hand"])
 def test_an_occurrence_that_is_published_again_has_the_same_key(trigger_id: str | None) -> None:
-    """After a crash between the publish and the commit, by another producer, a minute later."""
+    """Another producer publishes it a minute later, after a crash between the publish and the commit."""
     job = a_due_job(topic="tea", trigger_id=trigger_id)
     first, first_header = published(job, NOON)
     second, second_header = published(job, NOON + timedelta(minutes=1))

@@ -1,4 +1,4 @@
-"""Patient lanes stand aside for prompt ones, and are never stopped by them."""
+"""Tests that lanes which yield wait for lanes with precedence, and are never stopped by them."""
 
 import asyncio
 import time
@@ -9,18 +9,18 @@ from producer.priority import MAX_PRECEDENCE_WAIT_SECONDS, MAX_YIELDING_CLAIM_RO
 from tests.support.eventually import PATIENCE
 
 
-async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lane_that_yields_goes_on_when_the_last_publish_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("producer.priority.MAX_PRECEDENCE_WAIT_SECONDS", 3600.0)
     precedence, went_on = Precedence(), asyncio.Event()
 
-    async def be_patient() -> None:
+    async def yield_once() -> None:
         await precedence.wait_for_due_now()
         went_on.set()
 
     async with asyncio.TaskGroup() as tasks:
         with precedence.go_first():
             with precedence.go_first():
-                tasks.create_task(be_patient())
+                tasks.create_task(yield_once())
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert not went_on.is_set()
@@ -28,7 +28,7 @@ async def test_one_who_stands_aside_goes_on_when_the_last_taker_is_done(monkeypa
             await went_on.wait()
 
 
-async def test_one_who_stands_aside_goes_on_in_any_case_after_a_while() -> None:
+async def test_a_lane_that_yields_goes_on_after_the_longest_wait() -> None:
     precedence = Precedence()
     with precedence.go_first():
         began = time.monotonic()
@@ -37,7 +37,7 @@ async def test_one_who_stands_aside_goes_on_in_any_case_after_a_while() -> None:
         assert time.monotonic() - began >= MAX_PRECEDENCE_WAIT_SECONDS / 2
 
 
-def test_turns_are_short_only_while_somebody_else_is_in_a_hurry() -> None:
+def test_claims_are_small_only_while_due_rows_were_published_recently() -> None:
     now = 1000.0
     precedence = Precedence(clock=lambda: now)
     assert precedence.limit_claim(1000) == 1000
