@@ -1,12 +1,15 @@
 """The consumer's exceptions.
 
 Exception
-└── Refusal     a command cannot be carried out; raised while it is read, and caught by `read_command`
+└── Refusal     a command cannot be carried out; raised while it is read, caught by `read_command`
+
+Everything else that the consumer catches belongs to a library or to shared/: `shared.postgres.errors` says which errors
+of Postgres are about a row and which can be retried, `shared.amqp.connection` which errors a lost broker raises.
 """
 
 
 class Refusal(Exception):
-    """Ends the reading of a command early. Each of its errors names its field first."""
+    """Ends the reading of one command. Each error text begins with the name of the field that it is about."""
 
     def __init__(self, *errors: str) -> None:
         super().__init__(*errors)

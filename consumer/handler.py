@@ -1,5 +1,5 @@
-"""One batch, from messages to acknowledgement: read, fold, store in one transaction, then park what was refused, answer
-whoever asked, and acknowledge all with one `multiple` ack. Nothing is acknowledged before its commit.
+"""One batch, from messages to acknowledgement: read, merge and store the commands, then park the refused ones, reply,
+and acknowledge all messages with one `multiple` ack. No message is acknowledged before the commit of its command.
 """
 
 from collections import Counter
@@ -11,14 +11,21 @@ from typing import TypeVar
 
 import orjson
 
-from consumer.commands.merge import USER_IS_REQUIRED, Answer, answer_all, fold, refuse
+from consumer.commands.merge import (
+    USER_IS_REQUIRED,
+    Answer,
+    Part,
+    answer_merged,
+    cut_into_steps,
+    merge_commands,
+    refuse,
+)
 from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
-from consumer.commands.pause_and_trigger import answer_steering, answer_triggers
-from consumer.commands.schedule import Schedule, upcoming
-from consumer.commands.steps import Part, steps_of
+from consumer.commands.pause_and_trigger import answer_pauses, answer_triggers
+from consumer.commands.schedule import Schedule, list_upcoming
 from consumer.metrics import Metrics
 from consumer.store.jobs import apply_changes, database_now
-from consumer.store.pause_and_trigger import insert_triggers, steer_jobs
+from consumer.store.pause_and_trigger import insert_triggers, pause_or_resume
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.parking import park, parked_copy
@@ -36,6 +43,10 @@ AnyCommand = TypeVar("AnyCommand", bound=Command)
 
 @dataclass(frozen=True, slots=True)
 class BatchHandler:
+    """Handles the batches of the consumer's inbox. The intake loop calls `store`, then `finish`, and repeats each until
+    it succeeds.
+    """
+
     pool: Pool
     publisher: Publisher
     names: Names
@@ -46,13 +57,16 @@ class BatchHandler:
     operators: tuple[str, ...] = ()
 
     async def store(self, messages: Sequence[IncomingMessage]) -> list[Answer]:
-        """After it returns, every command that could be understood is committed. It can be repeated."""
+        """Store the commands of a batch, and return one answer per message. It can be repeated.
+
+        After it returns, every command that was not refused is committed.
+        """
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             now = await database_now(connection)
         commands, yielder = [], LoopYielder()
         for message in messages:
             commands.append(self._read(message, now))
-            await yielder.give_way()  # a hostile rule may have taken tens of milliseconds
+            await yielder.give_way()  # reading a hostile rule can take tens of milliseconds
         reached(Point.CONSUMER_RECEIVED)
         answers = {
             position: refuse(command.id, *command.errors)
@@ -60,14 +74,18 @@ class BatchHandler:
             if isinstance(command, Refused)
         }
         with self.metrics.store_seconds.time():
-            for step in steps_of(commands):
+            for step in cut_into_steps(commands):
                 await self._store_part(step.scheduling, self._schedule, answers)
-                await self._store_part(step.steering, self._steer, answers)
+                await self._store_part(step.pausing, self._pause_or_resume, answers)
                 await self._store_part(step.triggering, self._trigger, answers)
         return [answers[position] for position in range(len(commands))]
 
     async def finish(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
-        """After it returns, what was refused is parked, whoever asked has an answer, and all are acknowledged."""
+        """Park, reply and acknowledge a batch that is stored. It can be repeated.
+
+        After it returns, refused commands are in the parking queue, replies are published to the senders that asked for
+        one, and all messages are acknowledged.
+        """
         reached(Point.CONSUMER_COMMITTED)
         await self._park(messages, answers)
         await self._reply(messages, answers)
@@ -83,21 +101,21 @@ class BatchHandler:
         answers: dict[int, Answer],
     ) -> None:
         if part.commands:
-            given = await store_together_or_one_by_one(
+            stored = await store_together_or_one_by_one(
                 part.commands, store, _refused_by_the_database, self.metrics.split_batches.inc
             )
-            answers.update(zip(part.positions, given, strict=True))
+            answers.update(zip(part.positions, stored, strict=True))
 
     async def _schedule(self, commands: Sequence[Schedule | Cancel]) -> list[Answer]:
-        changes = fold(commands)
+        changes = merge_commands(commands)
         async with self._transaction() as connection:
             jobs = await apply_changes(connection, list(changes.values()), self.operators)
-        return answer_all(commands, changes, jobs, self.operators)
+        return answer_merged(commands, changes, jobs, self.operators)
 
-    async def _steer(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
+    async def _pause_or_resume(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
         async with self._transaction() as connection:
-            jobs = await steer_jobs(connection, commands, self.operators)
-        return answer_steering(commands, jobs, self.operators)
+            jobs = await pause_or_resume(connection, commands, self.operators)
+        return answer_pauses(commands, jobs, self.operators)
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:
@@ -112,8 +130,8 @@ class BatchHandler:
 
     def _read(self, message: IncomingMessage, now: datetime) -> Command:
         try:
-            command = read_command(_raw(message), now, self.max_payload_bytes)
-        except Exception as error:  # noqa: BLE001 - the boundary of one message: it must not take its batch down
+            command = read_command(raw_command(message), now, self.max_payload_bytes)
+        except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
             get_log().error("command_unreadable", error=type(error).__name__)
             return Refused((f"body: cannot be read: {type(error).__name__}",))
         if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
@@ -122,47 +140,51 @@ class BatchHandler:
 
     async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
         copies = [
-            parked_copy(message, exchange=self.names.parking, errors=given.errors, parked_by="consumer")
-            for message, given in zip(messages, answers, strict=True)
-            if given.parked
+            parked_copy(message, exchange=self.names.parking, errors=answer.errors, parked_by="consumer")
+            for message, answer in zip(messages, answers, strict=True)
+            if answer.parked
         ]
-        await park(self.publisher, copies, self.publish_timeout)
+        if copies:
+            await park(self.publisher, copies, self.publish_timeout)
 
     async def _reply(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
-        """At most once, and nobody waits for it: a reply queue that is gone is its owner's business."""
+        """Publish each reply at most once. A reply that the broker does not take, because its queue is gone, is counted
+        and dropped: the commands of the batch are stored all the same.
+        """
         replies, yielder = [], LoopYielder()
-        for message, given in zip(messages, answers, strict=True):
+        for message, answer in zip(messages, answers, strict=True):
             if can_be_answered(message.reply_to):
-                replies.append(_reply_to(message, given))
+                replies.append(_reply_to(message, answer))
                 await yielder.give_way()
-        verdicts = await self.publisher.publish(replies, self.publish_timeout)
-        if lost := sum(verdict is not PublishResult.CONFIRMED for verdict in verdicts):
+        results = await self.publisher.publish(replies, self.publish_timeout)
+        if lost := sum(result is not PublishResult.CONFIRMED for result in results):
             self.metrics.replies_lost.inc(lost)
             get_log().warning("replies_not_confirmed", replies=lost)
 
     def _observe(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
         self.metrics.batch_size.observe(len(answers))
-        # Counted first, then told: a counter is a lock and a few calls, and a batch has few outcomes.
-        for (outcome, changed), count in Counter((given.outcome, given.changed) for given in answers).items():
+        # A counter takes a lock and a few calls, and a batch has few outcomes: one call per outcome, not per command.
+        for (outcome, changed), count in Counter((answer.outcome, answer.changed) for answer in answers).items():
             self.metrics.commands[outcome].inc(count)
             if changed and outcome is Outcome.ACCEPTED:
                 self.metrics.queued.inc(count)
             if changed and outcome is Outcome.CANCELLED:
                 self.metrics.cancelled.inc(count)
-        for message, given in zip(messages, answers, strict=True):
-            if given.parked:
-                self.metrics.parked(given.errors[0]).inc()
-            if given.outcome is Outcome.REJECTED:
+        for message, answer in zip(messages, answers, strict=True):
+            if answer.parked:
+                self.metrics.parked(answer.errors[0]).inc()
+            if answer.outcome is Outcome.REJECTED:
                 get_log().warning(
                     "command_rejected",
-                    id=given.id,
-                    errors=list(given.errors),
-                    parked=given.parked,
+                    id=answer.id,
+                    errors=list(answer.errors),
+                    parked=answer.parked,
                     **trace_headers(read_traceparent(message.headers)),
                 )
 
 
-def _raw(message: IncomingMessage) -> RawCommand:
+def raw_command(message: IncomingMessage) -> RawCommand:
+    """Return what `read_command` needs of the message."""
     return RawCommand(
         message.body,
         message.type,
@@ -178,13 +200,13 @@ def _refused_by_the_database(command: Command, error: str) -> Answer:
     return refuse(command.id, f"body: the database refused it: {error}")
 
 
-def _reply_to(message: IncomingMessage, given: Answer) -> OutgoingMessage:
+def _reply_to(message: IncomingMessage, answer: Answer) -> OutgoingMessage:
     reply = {
-        "id": given.id,
-        "outcome": given.outcome,
-        "next_run_at": format_instant(given.next_run_at) if given.next_run_at else None,
-        "upcoming": [format_instant(instant) for instant in upcoming(given.schedule)] if given.schedule else [],
-        "errors": given.errors,
+        "id": answer.id,
+        "outcome": answer.outcome,
+        "next_run_at": format_instant(answer.next_run_at) if answer.next_run_at else None,
+        "upcoming": [format_instant(instant) for instant in list_upcoming(answer.schedule)] if answer.schedule else [],
+        "errors": answer.errors,
     }
     return OutgoingMessage(
         exchange="",

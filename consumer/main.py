@@ -1,4 +1,4 @@
-"""Wires the consumer: settings, logs, health, pool, broker, loop."""
+"""Starts the consumer: settings, logs, health, the connections to Postgres and RabbitMQ, and the intake loop."""
 
 from prometheus_client import CollectorRegistry
 

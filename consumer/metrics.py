@@ -1,10 +1,10 @@
-"""What the consumer counts. Labels come from closed lists: never an id, a topic or whatever else a command says."""
+"""The consumer's metrics. Their labels come from closed lists: never an id, a topic or another text of a command."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from shared.contract.messages import Outcome, ScheduleRequest
 
-# What an error can be about.
+# The fields that an error of a command can name.
 _FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "body", "type", "timestamp", "user_id", "other")
 
 
@@ -34,6 +34,6 @@ class Metrics:
         self.replies_lost = Counter("replies_not_confirmed", "Replies that the broker did not take", registry=registry)
 
     def parked(self, error: str) -> Counter:
-        """By the top-level field that the error names."""
+        """Return the counter of parked commands for the top-level field that the error names."""
         field = error.partition(":")[0].partition(".")[0]
         return self._parked.get(field, self._parked["other"])

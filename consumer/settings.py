@@ -1,4 +1,4 @@
-"""The consumer's own settings."""
+"""The settings that only the consumer has."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from pydantic_settings import NoDecode
 from shared.runtime.settings import Settings
 
 
-def _names(value: Any) -> Any:  # noqa: ANN401 - whatever the environment or a test gives
+def _names(value: Any) -> Any:  # noqa: ANN401 - a text of the environment, or a tuple of a test
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 

@@ -1,38 +1,79 @@
-"""What a batch of requests and cancels comes to, id by id, and what each command is told. Pure.
+"""How the commands of a batch are grouped, merged and answered. Pure.
 
-Commands reach several consumers in any order, so the outcome must not depend on it: a cancel wins over every request,
-and among requests the highest revision wins. Folding a batch by id first also gives the SQL one row per id. Here all
-commands for one id are one user's: consumer.commands.steps sees to it.
+A batch is cut into steps that are stored one after the other. The commands of one step do not depend on each other; a
+command whose outcome depends on an earlier one for the same id, because that one is of another kind or of another user,
+comes in a later step. So a batch has the same effect as its commands one by one, in order of arrival. A batch of
+requests alone is one step with one part.
+
+Within a step, requests and cancels are merged id by id. Commands reach several consumers in any order, so their outcome
+must not depend on it: a cancel wins over every request, and among requests the highest revision wins. Merging also
+gives the SQL one row per id.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import assert_never
+from typing import Generic, TypeVar, assert_never
 
 import msgspec
 
-from consumer.commands.parse import Cancel
+from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
 from shared.contract.job_status import JobStatus
 from shared.contract.messages import Outcome
 
-# Whose it is, is nobody else's business.
-NOT_YOURS = "user_id: the job belongs to another user"
+# The error does not name the owner: another user has no right to know it.
+NOT_THE_OWNER = "user_id: the job belongs to another user"
 USER_IS_REQUIRED = "user_id: is required here"
 
+Item = TypeVar("Item")
 
-def may_command(user: str | None, owner: str | None, operators: Collection[str]) -> bool:
-    """A job without an owner obeys everybody; another its owner and the operators."""
-    return owner is None or user == owner or user in operators
+
+@dataclass(slots=True)
+class Part(Generic[Item]):
+    """The commands of a step that one transaction stores, and their positions in the batch."""
+
+    positions: list[int] = field(default_factory=list)
+    commands: list[Item] = field(default_factory=list)
+
+    def add(self, position: int, command: Item) -> None:
+        self.positions.append(position)
+        self.commands.append(command)
+
+
+@dataclass(slots=True)
+class Step:
+    """Commands that are stored together. All commands for one id are of one user, and either request and cancel, or
+    pause, resume and trigger. A pause and a trigger of one job fit into one step: both need an open job, and leave it
+    open.
+
+    Each part is a transaction of its own that locks jobs in the order of their ids. Two parts in one transaction would
+    lock them in another order, and could deadlock with another consumer.
+    """
+
+    scheduling: Part[Schedule | Cancel] = field(default_factory=Part)
+    pausing: Part[Pause | Resume] = field(default_factory=Part)
+    triggering: Part[Trigger] = field(default_factory=Part)
+
+    def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger) -> None:
+        match command:
+            case Schedule() | Cancel():
+                self.scheduling.add(position, command)
+            case Pause() | Resume():
+                self.pausing.add(position, command)
+            case Trigger():
+                self.triggering.add(position, command)
+            case _:
+                assert_never(command)
 
 
 class Change(msgspec.Struct):
-    """What a batch asks of one job, on behalf of one user: the best request, and whether it is cancelled."""
+    """What a batch asks of one job, on behalf of one user: the request with the highest revision, and a cancel."""
 
     id: str
     user: str | None = None
     schedule: Schedule | None = None
-    cancelled_by: int | None = None  # position in the batch of the first cancel
+    cancelled_by: int | None = None  # position of the first cancel among the merged commands
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -44,20 +85,41 @@ class StoredJob(msgspec.Struct, frozen=True):
     applied: bool  # this batch changed it
     created: bool  # this batch made it
     owner: str | None = None
-    due_soon: bool = False  # producers are to be told
+    due_soon: bool = False  # the producers must be woken
 
 
 class Answer(msgspec.Struct, frozen=True):
+    """What became of one command: the content of its reply, and whether the command is parked."""
+
     id: str | None
     outcome: Outcome
     next_run_at: datetime | None = None
     errors: tuple[str, ...] = ()
-    changed: bool = False  # this very command changed the job
+    changed: bool = False  # this command changed the job
     schedule: Schedule | None = None  # what was accepted
     parked: bool = False
 
 
-def fold(commands: Sequence[Schedule | Cancel]) -> dict[str, Change]:
+def cut_into_steps(commands: Sequence[Command]) -> list[Step]:
+    """Put every command into a step, except those that were refused while they were read."""
+    steps: list[Step] = []
+    latest: dict[str, tuple[int, bool, str | None]] = {}
+    for position, command in enumerate(commands):
+        if isinstance(command, Refused):
+            continue
+        schedules = isinstance(command, Schedule | Cancel)
+        number = 0
+        if (before := latest.get(command.id)) is not None:
+            number = before[0] if before[1:] == (schedules, command.user) else before[0] + 1
+        latest[command.id] = number, schedules, command.user
+        if number == len(steps):
+            steps.append(Step())
+        steps[number].add(position, command)
+    return steps
+
+
+def merge_commands(commands: Sequence[Schedule | Cancel]) -> dict[str, Change]:
+    """Return one change per id. All commands for one id must be of one user, as they are in a step."""
     changes: dict[str, Change] = {}
     for position, command in enumerate(commands):
         change = changes.setdefault(command.id, Change(command.id, command.user))
@@ -73,18 +135,20 @@ def fold(commands: Sequence[Schedule | Cancel]) -> dict[str, Change]:
     return changes
 
 
-def answer_all(
+def answer_merged(
     commands: Sequence[Schedule | Cancel],
     changes: dict[str, Change],
     jobs: dict[str, StoredJob],
     operators: Collection[str] = (),
 ) -> list[Answer]:
-    """Told as if the best request had come first among the requests, and the cancels where they came."""
+    """Return one answer per command. Requests are answered as if the one with the highest revision had come first among
+    them, and cancels as if they had been carried out in their place.
+    """
     answers = []
     for position, command in enumerate(commands):
         job = jobs[command.id]
         if not may_command(command.user, job.owner, operators):
-            answers.append(refuse(command.id, NOT_YOURS))
+            answers.append(refuse(command.id, NOT_THE_OWNER))
             continue
         match command:
             case Cancel():
@@ -96,8 +160,13 @@ def answer_all(
     return answers
 
 
+def may_command(user: str | None, owner: str | None, operators: Collection[str]) -> bool:
+    """Every user may command a job without an owner; other jobs only their owner and the operators."""
+    return owner is None or user == owner or user in operators
+
+
 def refuse(job_id: str | None, *errors: str) -> Answer:
-    """Nothing is lost: what is refused is put aside for a person to see."""
+    """Answer that the command is rejected, and have it parked: an operator can read it and send it again."""
     return Answer(job_id, Outcome.REJECTED, errors=errors, parked=True)
 
 
@@ -116,10 +185,10 @@ def _answer_request(position: int, request: Schedule, change: Change, job: Store
             return Answer(request.id, Outcome.RESCHEDULED, request.next_run_at, changed=True, schedule=request)
     match job.status:
         case JobStatus.CANCELLED:
-            # The cancel overtook its request: nothing is wrong, and nothing will ring.
+            # The cancel overtook its request: that is no error, and the job will not fire.
             return Answer(request.id, Outcome.CANCELLED)
         case JobStatus.DONE if request.revision > job.revision:
-            # Nothing leaves a terminal state, but nothing is lost either.
+            # A job does not leave a terminal state. The request is parked, so that it is not lost.
             late = f"revision: {request.revision} came late, the job is done; schedule it under another id"
             return refuse(request.id, late)
         case JobStatus.PENDING | JobStatus.PAUSED | JobStatus.DONE:

@@ -1,7 +1,8 @@
-"""Reading a command: bytes and AMQP properties in, a checked command or the reasons for refusing it out. Pure: the
-caller says what time it is.
+"""Reading a command: bytes and AMQP properties in; a checked command out, or the reasons for refusing it. Pure: the
+caller passes the current time.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +12,6 @@ import msgspec
 import orjson
 from pydantic import ValidationError
 
-from consumer.commands.json_faults import MAX_DEPTH, too_deep_field, where_json_is_wrong
 from consumer.commands.schedule import Schedule, resolve
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant
@@ -29,12 +29,14 @@ from shared.contract.messages import (
 )
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 
-# What a command may need besides its payload.
-ROOM_BESIDE_PAYLOAD = 64 * 1024
+# How large the fields of a command besides its payload may be.
+MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
+# Receivers read a payload with JSON libraries that give up at some depth; this is far below the limit of each of them.
+MAX_DEPTH = 64
 MAX_ERRORS = 10
-# How long a request may have waited in a queue and still start its rule when it was made.
-MAX_TIMESTAMP_AGE = timedelta(days=30)
 MAX_ERROR_LENGTH = 300
+# How long a request may have waited in a queue and still start its rule at the time when it was made.
+MAX_TIMESTAMP_AGE = timedelta(days=30)
 
 Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger)
 
@@ -48,6 +50,8 @@ _TYPE_OF_KEY = {
 
 
 class RawCommand(msgspec.Struct, frozen=True):
+    """A command as it arrived: its body, and the AMQP properties that say what it is and who sent it."""
+
     body: bytes
     type: str | None
     routing_key: str
@@ -79,14 +83,14 @@ class Resume:
 class Trigger:
     id: str
     trigger_id: str
-    payload: str | None = None  # JSON text, as it came; None: the job's own
+    payload: str | None = None  # JSON text, as it came; None: the payload of the job
     traceparent: str | None = None
     user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Each error starts with the field that it is about."""
+    """A command that cannot be carried out. Each error begins with the name of the field that it is about."""
 
     errors: tuple[str, ...]
     id: str | None = None
@@ -100,6 +104,7 @@ class _PayloadOnly(msgspec.Struct):
 
 
 def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Command:
+    """Return the command that the message holds. A mistake of its publisher is returned as `Refused`, not raised."""
     job_id: str | None = None
     try:
         kind = _message_type(raw)
@@ -137,22 +142,63 @@ def _message_type(raw: RawCommand) -> str:
 
 
 def _json_object(body: bytes, max_payload_bytes: int) -> dict[str, Any]:
-    limit = max_payload_bytes + ROOM_BESIDE_PAYLOAD
+    limit = max_payload_bytes + MAX_BYTES_BESIDE_PAYLOAD
     if len(body) > limit:
         raise Refusal(f"payload: the message has {len(body)} bytes; with a payload at its limit it would have {limit}")
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Refusal(f"{where_json_is_wrong(body)}: {error}") from None
+        raise Refusal(f"{_faulty_field(body)}: {error}") from None
     if not isinstance(content, dict):
         raise Refusal("body: must be a JSON object")
-    if field := too_deep_field(body, content):
+    if field := _too_deep_field(body, content):
         raise Refusal(f"{field}: is nested deeper than {MAX_DEPTH} levels")
     return content
 
 
+def _faulty_field(body: bytes) -> str:
+    """Return the top-level field that orjson refuses, if the lenient parser of Python can read the body (NaN, half a
+    surrogate pair); else "body".
+    """
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return "body"
+    if isinstance(content, dict):
+        for field, value in content.items():
+            try:
+                orjson.loads(json.dumps({field: value}))
+            except orjson.JSONDecodeError:
+                return str(field.encode(errors="replace").decode()) if isinstance(field, str) else "body"
+    return "body"
+
+
+def _too_deep_field(body: bytes, content: dict[str, Any]) -> str | None:
+    """Return the first top-level field that is nested too deep. Each level needs a bracket, so a count of the brackets
+    is enough for nearly all bodies.
+    """
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return None
+    return next((field for field, value in content.items() if _is_too_deep(value)), None)
+
+
+def _is_too_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for container in level
+            if isinstance(container, dict | list)
+            for child in (container.values() if isinstance(container, dict) else container)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _validated(model: type[Model], content: dict[str, Any]) -> Model:
-    # Many clients write null for what they leave out.
+    # Many clients write null for a field that they leave out.
     given = {name: value for name, value in content.items() if value is not None or name not in model.model_fields}
     try:
         return model.model_validate(given)
@@ -173,7 +219,7 @@ def _describe(problem: Mapping[str, Any]) -> str:
 
 
 def _raw_payload(body: bytes, max_payload_bytes: int) -> str:
-    """The payload's own bytes: numbers, escapes and white space come out as they went in."""
+    """Return the bytes of the payload unchanged, so that receivers get its numbers, escapes and white space as sent."""
     payload = bytes(msgspec.json.decode(body, type=_PayloadOnly).payload)
     if len(payload) > max_payload_bytes:
         raise Refusal(f"payload: has {len(payload)} bytes, the limit is {max_payload_bytes}")
@@ -181,12 +227,12 @@ def _raw_payload(body: bytes, max_payload_bytes: int) -> str:
 
 
 def _made_at(raw: RawCommand, now: datetime) -> datetime:
-    """When the request was made: the publisher's timestamp, so that one which waited in the queue loses no occurrence.
-    A publisher whose clock is ahead gains nothing by it.
+    """Return when the request was made: the publisher's timestamp, so that a request that waited in the queue loses no
+    occurrence. A timestamp in the future counts as now.
     """
     if raw.timestamp is None:
         return now
     if now - raw.timestamp > MAX_TIMESTAMP_AGE:
-        # More likely a clock that is wrong than a queue that slow; and an hourly rule from 1970 would ring for days.
+        # More likely the publisher's clock is wrong; and an hourly rule from 1970 would catch up for days.
         raise Refusal(f"timestamp: {format_instant(raw.timestamp)} is too long ago to start a rule there; use start_at")
     return min(raw.timestamp, now)

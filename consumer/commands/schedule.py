@@ -1,4 +1,4 @@
-"""From a request to a schedule: its moment, or its rule and the first occurrence of it. Pure."""
+"""A request becomes a schedule: its moment, or its rule and the first occurrence of the rule. Pure."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -18,11 +18,11 @@ from shared.recurrence import (
     resolve_local,
 )
 
-UPCOMING_IN_REPLY = 3
+MAX_UPCOMING = 3
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """A request that can be kept, with its first occurrence worked out. (A struct: there are thousands a second.)"""
+    """An accepted request with its first occurrence. (A struct, not a dataclass: thousands are made every second.)"""
 
     id: str
     revision: int
@@ -46,6 +46,7 @@ def resolve(
     traceparent: str | None = None,
     user: str | None = None,
 ) -> Schedule:
+    """Return the schedule of a request. Raises Refusal if its times or its rule make no sense."""
     rule, index = None, 1
     if request.at is not None:
         next_run_at = _instant_of(request.at, request)
@@ -74,17 +75,17 @@ def resolve(
     )
 
 
-def upcoming(schedule: Schedule) -> list[datetime]:
-    """The next few instants, for the reply: whoever wrote the rule sees at once whether it means what they meant."""
+def list_upcoming(schedule: Schedule) -> list[datetime]:
+    """Return the next few instants, for the reply: they show the author of a rule what the rule means."""
     if schedule.rule is None:
         return [schedule.next_run_at]
     rule = compile_rule(schedule.rule)
-    ring: Occurrence | None = Occurrence(schedule.next_run_at, schedule.rule_index)
+    occurrence: Occurrence | None = Occurrence(schedule.next_run_at, schedule.rule_index)
     instants: list[datetime] = []
-    with suppress(BadRule):  # what is further than the search goes is not shown
-        while ring is not None and len(instants) < UPCOMING_IN_REPLY:
-            instants.append(ring.at)
-            ring = rule.next_after(ring)
+    with suppress(BadRule):  # an occurrence beyond the reach of the search is left out
+        while occurrence is not None and len(instants) < MAX_UPCOMING:
+            instants.append(occurrence.at)
+            occurrence = rule.next_after(occurrence)
     return instants
 
 
@@ -147,7 +148,7 @@ def _require_zone(timezone: str | None) -> None:
 
 
 def _rule_refusal(error: BadRule) -> Refusal:
-    """The engine names the part (BYMONTHDAY); the request's field comes before it."""
+    """Begin the error with the field of the request: the recurrence engine names only the part, such as BYMONTHDAY."""
     text = str(error)
     return Refusal(text if text.startswith(f"{error.field}:") else f"{error.field}: {text}")
 

@@ -1,4 +1,4 @@
-"""The consumer's SQL."""
+"""The consumer's SQL for requests and cancels."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -49,12 +49,13 @@ returning id, status, revision, next_run_at, owner, version = 1 as created,
 async def apply_changes(
     connection: Connection, changes: Sequence[Change], operators: Sequence[str] = ()
 ) -> dict[str, StoredJob]:
-    """After the commit: every id of the changes has a row; open rows have the highest revision seen; cancelled ids are
-    cancelled for good; and rows of an owner have changed only for the owner or an operator. Waits for rows that a
+    """Create, reschedule and cancel jobs. Call it inside a transaction. Returns the jobs as they stand afterwards.
+
+    After the commit: every id of the changes has a row; open rows have the highest revision seen; cancelled ids are
+    cancelled for good; and rows of an owner have changed only for the owner or an operator. It waits for rows that a
     producer is firing, so a change applies whole or comes late.
 
-    One statement for requests and cancels together, in the order of ids: that is what keeps two consumers from
-    deadlocking. Call it inside a transaction.
+    Requests and cancels are one statement, in the order of ids: for that reason two consumers cannot deadlock.
     """
     rows = [_columns(change) for change in changes]
     applied = await connection.fetch(
@@ -75,7 +76,8 @@ def _columns(change: Change) -> tuple[object, ...]:
     status = JobStatus.PENDING if change.cancelled_by is None else JobStatus.CANCELLED
     wanted = change.schedule
     if wanted is None:
-        # A cancel whose request is not here: the row that makes the late request find the door closed.
+        # A cancel that may have overtaken its request: a cancelled row, by which the late request learns that it is
+        # cancelled.
         return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None, None, change.user)
     return (
         change.id,
@@ -94,7 +96,7 @@ def _columns(change: Change) -> tuple[object, ...]:
     )
 
 
-# Due about now: while this transaction held them, a claim may have skipped them at their very moment.
+# due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock.
 READ_JOBS = """
 select id, status, revision, next_run_at, owner,
        status = 'pending' and coalesce(retry_at, next_run_at) between now() - make_interval(secs => $2)
@@ -106,7 +108,7 @@ select id, status, revision, next_run_at, owner,
 
 
 async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, StoredJob]:
-    """Those that APPLY_CHANGES left alone. It locked them all the same, so they are as it saw them."""
+    """Return the jobs that APPLY_CHANGES did not change. It has locked their rows, so they are as it saw them."""
     rows = await connection.fetch(READ_JOBS, ids, wake_producers.NOTIFY_WITHIN_SECONDS)
     return {row["id"]: _stored(row) for row in rows}
 
@@ -117,5 +119,6 @@ def _stored(row: asyncpg.Record, *, applied: bool = False, created: bool = False
 
 
 async def database_now(connection: Connection) -> datetime:
+    """Return the time by Postgres' clock."""
     now: datetime = await connection.fetchval("select now()")
     return now

@@ -8,7 +8,7 @@ import msgspec
 import orjson
 
 from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
-from consumer.commands.schedule import Schedule, upcoming
+from consumer.commands.schedule import Schedule, list_upcoming
 from delivery.http.request import host_of
 from shared.contract.fields import FIRST_YEAR, LAST_YEAR
 from shared.recurrence import RuleSpec
@@ -42,7 +42,7 @@ def _check_schedule(schedule: Schedule, body: bytes) -> None:
         host_of(json.loads(schedule.webhook)["url"])  # what may be scheduled can be called
     if schedule.rule is not None:
         assert RuleSpec.from_json(schedule.rule.to_json()) == schedule.rule
-    assert all(earlier < later for earlier, later in pairwise(upcoming(schedule)))
+    assert all(earlier < later for earlier, later in pairwise(list_upcoming(schedule)))
 
 
 def _check_payload(payload: str | None, body: bytes) -> None:

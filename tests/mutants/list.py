@@ -53,7 +53,7 @@ _CONSUMER = (
         name="resume-wakes-no-producer",
         harm="A job that is resumed when it is overdue waits for the next poll instead of ringing at once.",
         file="consumer/store/pause_and_trigger.py",
-        before="""    if any(row["due_soon"] for row in steered):
+        before="""    if any(row["due_soon"] for row in changed):
         await wake_producers.notify(connection)
     elif""",
         after="    if",

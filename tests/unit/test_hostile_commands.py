@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from consumer.commands.parse import Command, Refused
-from consumer.commands.schedule import Schedule, upcoming
+from consumer.commands.schedule import Schedule, list_upcoming
 from tests.hostile.case import Case
 from tests.hostile.corpus import FAMILIES, committed, from_line, generated, load
 from tests.hostile.reading import read
@@ -45,7 +45,7 @@ def test_no_case_takes_long(family: str) -> None:
     def answer(case: Case) -> None:
         command = read(case, NOON)
         if isinstance(command, Schedule):
-            upcoming(command)
+            list_upcoming(command)
 
     for case in map(from_line, committed()[family].splitlines()):
         assert cpu_of(partial(answer, case), enough=ALLOWED_SECONDS) < ALLOWED_SECONDS, case.name

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from consumer.commands.merge import Answer, Change, StoredJob, answer_all, fold
+from consumer.commands.merge import Answer, Change, StoredJob, answer_merged, merge_commands
 from consumer.commands.parse import Cancel
 from consumer.commands.schedule import Schedule
 from shared.contract.job_status import JobStatus
@@ -15,7 +15,7 @@ PENDING = StoredJob(JobStatus.PENDING, 1, NOON, applied=True, created=True)
 
 
 def answers(commands: list[Schedule | Cancel], job: StoredJob) -> list[Answer]:
-    return answer_all(commands, fold(commands), {"job-1": job})
+    return answer_merged(commands, merge_commands(commands), {"job-1": job})
 
 
 def outcomes(commands: list[Schedule | Cancel], job: StoredJob) -> list[Outcome]:
@@ -24,7 +24,7 @@ def outcomes(commands: list[Schedule | Cancel], job: StoredJob) -> list[Outcome]
 
 def test_the_highest_revision_wins_in_every_order() -> None:
     for order in permutations([a_schedule(revision=revision) for revision in (1, 2, 3)]):
-        change = fold(order)["job-1"]
+        change = merge_commands(order)["job-1"]
         assert change.schedule is not None
         assert change.schedule.revision == 3
 
@@ -32,11 +32,11 @@ def test_the_highest_revision_wins_in_every_order() -> None:
 def test_a_cancel_wins_in_every_order() -> None:
     commands: list[Schedule | Cancel] = [a_schedule(revision=1), Cancel("job-1"), a_schedule(revision=2)]
     for order in permutations(commands):
-        assert fold(order)["job-1"].cancelled_by is not None
+        assert merge_commands(order)["job-1"].cancelled_by is not None
 
 
 def test_each_id_has_its_own_change() -> None:
-    changes = fold([a_schedule(id="a"), Cancel("b"), a_schedule(id="a", revision=2)])
+    changes = merge_commands([a_schedule(id="a"), Cancel("b"), a_schedule(id="a", revision=2)])
     assert changes == {"a": Change("a", schedule=a_schedule(id="a", revision=2)), "b": Change("b", cancelled_by=1)}
 
 

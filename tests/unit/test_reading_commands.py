@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
-from consumer.commands.schedule import Schedule, upcoming
+from consumer.commands.schedule import Schedule, list_upcoming
 from shared.contract.fields import format_instant
 from tests.support.builders import NOON, a_request, a_rule_request
 
@@ -123,7 +123,7 @@ def test_a_start_in_the_past_keeps_its_occurrences() -> None:
 
 def test_a_local_rule_keeps_its_wall_time_over_a_clock_change() -> None:
     schedule = read_schedule(a_rule_request(start_at="2030-03-30T09:00:00", timezone="Europe/Berlin"))
-    assert [format_instant(instant) for instant in upcoming(schedule)] == [
+    assert [format_instant(instant) for instant in list_upcoming(schedule)] == [
         "2030-03-30T08:00:00Z",
         "2030-03-31T07:00:00Z",
         "2030-04-01T07:00:00Z",
@@ -131,8 +131,8 @@ def test_a_local_rule_keeps_its_wall_time_over_a_clock_change() -> None:
 
 
 def test_upcoming_shows_what_is_left_of_a_short_rule() -> None:
-    assert len(upcoming(read_schedule(a_rule_request(rrule="FREQ=DAILY;COUNT=2")))) == 2
-    assert len(upcoming(read_schedule(a_request()))) == 1
+    assert len(list_upcoming(read_schedule(a_rule_request(rrule="FREQ=DAILY;COUNT=2")))) == 2
+    assert len(list_upcoming(read_schedule(a_request()))) == 1
 
 
 def test_an_unreadable_property_is_the_reason() -> None:

@@ -1,11 +1,11 @@
-"""A batch in steps comes to what its commands would come to one by one: nothing overtakes what it depends on."""
+"""A batch in steps has the effect of its commands one by one: no command overtakes one on which it depends."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consumer.commands.merge import Step, cut_into_steps
 from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
-from consumer.commands.steps import Step, steps_of
 from tests.support.builders import a_schedule
 
 users = st.sampled_from([None, "alice", "bob"])
@@ -23,15 +23,15 @@ commands = st.one_of(
 
 
 def contents(step: Step) -> dict[int, Schedule | Cancel | Pause | Resume | Trigger]:
-    parts = (step.scheduling, step.steering, step.triggering)
+    parts = (step.scheduling, step.pausing, step.triggering)
     return {
         position: command for part in parts for position, command in zip(part.positions, part.commands, strict=True)
     }
 
 
 @given(st.lists(commands, max_size=40))
-def test_every_command_is_in_one_step_and_each_ids_in_order_of_arrival(batch: list[Command]) -> None:
-    steps = [contents(step) for step in steps_of(batch)]
+def test_every_command_is_in_one_step_and_those_of_an_id_in_order_of_arrival(batch: list[Command]) -> None:
+    steps = [contents(step) for step in cut_into_steps(batch)]
     placed = {position: (number, command) for number, step in enumerate(steps) for position, command in step.items()}
     assert sum(len(step) for step in steps) == len(placed)
     assert {position: command for position, (_, command) in placed.items()} == {
@@ -43,20 +43,20 @@ def test_every_command_is_in_one_step_and_each_ids_in_order_of_arrival(batch: li
 
 
 @given(st.lists(commands, max_size=40))
-def test_in_a_step_an_id_has_one_user_and_is_either_scheduled_or_steered(batch: list[Command]) -> None:
-    for step in steps_of(batch):
+def test_in_a_step_an_id_has_one_user_and_is_either_scheduled_or_paused_and_triggered(batch: list[Command]) -> None:
+    for step in cut_into_steps(batch):
         kinds: dict[str, set[tuple[bool, str | None]]] = {}
         for command in contents(step).values():
             kinds.setdefault(command.id, set()).add((isinstance(command, Schedule | Cancel), command.user))
-        assert kinds, "no step for nothing"
+        assert kinds, "no step is empty"
         assert all(len(kind) == 1 for kind in kinds.values())
 
 
 def test_plain_requests_of_many_users_are_one_step_with_one_part() -> None:
     batch: list[Command] = [a_schedule(id=f"job-{n % 50}", user=f"user-{n % 50}", revision=n) for n in range(500)]
-    [step] = steps_of(batch)
-    assert (len(step.scheduling.commands), step.steering.commands, step.triggering.commands) == (500, [], [])
+    [step] = cut_into_steps(batch)
+    assert (len(step.scheduling.commands), step.pausing.commands, step.triggering.commands) == (500, [], [])
 
 
-def test_nothing_but_refusals_is_no_step_at_all() -> None:
-    assert steps_of([Refused(("id: is missing",))]) == []
+def test_a_batch_of_refused_commands_has_no_step() -> None:
+    assert cut_into_steps([Refused(("id: is missing",))]) == []
