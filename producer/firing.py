@@ -146,7 +146,7 @@ class Firer:
                 fired = await self._publish(transaction, prepared)
             updates = await self._settle(transaction, fired)
             may_be_more = is_full or prepared.leaves_jobs
-            next_moment = None if may_be_more else await self._look_beyond(transaction, claim, updates)
+            next_moment = None if may_be_more else await self._look_ahead_of_claim(transaction, claim, updates)
             reached(Point.PRODUCER_SETTLED)
         self._choose_claim_size(prepared, fired)
         reached(Point.PRODUCER_COMMITTED)
@@ -193,7 +193,7 @@ class Firer:
         return claim
 
     async def _publish(self, transaction: _Transaction, prepared: PreparedClaim) -> FiredClaim:
-        """Publish a claim's events. Each has a publish result then; without an answer in time, it is UNKNOWN."""
+        """Publish a claim's events, and return a publish result for each: UNKNOWN if no answer came in time."""
         await self._yield_to_due_now()
         transaction.mark_published()  # before the publish: one that fails may have sent some of the events
         with self.lane_metrics.confirm.time():
@@ -221,11 +221,12 @@ class Firer:
         upcoming = await look_ahead(transaction.connection, self.lane, moment)
         return NextMoment(upcoming.at, transaction.began + upcoming.in_seconds) if upcoming else None
 
-    async def _look_beyond(
+    async def _look_ahead_of_claim(
         self, transaction: _Transaction, claim: Claim, updates: Sequence[JobUpdate]
     ) -> NextMoment | None:
-        """Find when rows come due after this claim. That saves a transaction for it while the next moment comes near.
-        None if the lane has to be claimed from again anyway: a rule of this claim is not past the claim's moment yet.
+        """Find when rows come due after this claim. In the claim's own transaction this saves another one while the
+        next moment comes near. None: the lane has to claim again at once anyway, because a rule of this claim has
+        another occurrence before the claim's moment.
         """
         if any(update.next is not None and update.next.at <= claim.moment for update in updates):
             return None

@@ -33,7 +33,10 @@ class Metrics:
             "jobs_misfired", "Jobs whose late occurrences were dropped by policy", registry=registry
         )
         not_published = Counter(
-            "events_not_published", "Publishes that were not confirmed, by verdict", ["verdict"], registry=registry
+            "events_not_published",
+            "Publishes that were not confirmed, by publish result",
+            ["verdict"],
+            registry=registry,
         )
         self.not_published: dict[PublishResult, Counter] = {
             result: not_published.labels(result) for result in PublishResult if result != PublishResult.CONFIRMED

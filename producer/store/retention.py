@@ -5,8 +5,8 @@ from datetime import timedelta
 from shared.postgres.pool import Connection
 
 # Deleting a job deletes its triggers. So a job that is done stays while one of its triggers is still to be fired; a job
-# that was cancelled does not, because its triggers were dropped. OFFSET keeps the planner from reading all triggers
-# instead of each job's by key.
+# that was cancelled does not, because its triggers are dropped anyway. OFFSET keeps the planner from reading all
+# triggers instead of each job's by key.
 DELETE_FINISHED_JOBS = """
 delete from jobs where id in (
     select id from jobs where status <> 'pending' and finished_at < now() - $1::interval
