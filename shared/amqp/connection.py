@@ -31,9 +31,7 @@ BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
 
 class Broker:
-    """Keeps one connection up. Use it as `async with Broker(...).connected()`, and call `open_channel` for each
-    channel.
-    """
+    """Keeps one connection up. Use `async with Broker(...).connected()`, then `open_channel` for each channel."""
 
     def __init__(self, url: str, *, name: str, names: Names) -> None:
         self._url = _with_heartbeat(url)
@@ -166,8 +164,6 @@ async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
 
 
 def _with_heartbeat(url: str) -> str:
-    """Set the heartbeat. aiormq notices a stalled broker after about three; its default of 60 s would take three
-    minutes.
-    """
+    """Set the heartbeat. aiormq notices a stalled broker after about three; by its default that takes three minutes."""
     address = URL(url)
     return url if "heartbeat" in address.query else str(address.update_query(heartbeat=HEARTBEAT_SECONDS))

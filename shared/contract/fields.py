@@ -1,5 +1,5 @@
-"""The fields that messages and their headers are made of: how each is written, and the checks that need nothing but the
-field itself. Instants are RFC 3339 with an offset, or a local date-time that needs a time zone. Pure.
+"""The fields of messages and of their headers: how each is written, and all checks that need only the field itself. An
+instant is RFC 3339 with an offset, or a local date-time that needs a time zone. Pure.
 """
 
 import re
@@ -17,11 +17,11 @@ _TOPIC = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _NAME = r"^[A-Za-z0-9_-]{1,100}$"
-# Nothing that two parsers could read in two ways: no escapes, no zones, no dots in a row.
+# Two parsers must not read a host in two ways: so no escapes, no zones, no dots in a row.
 _LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
 _AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
 _MAX_HOST_LENGTH = 253
-# What resolvers take for an IPv4 address, in decimal, octal or hexadecimal, with four parts or fewer.
+# Resolvers read such a name as an IPv4 address: decimal, octal or hexadecimal, in four parts or fewer.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
 
 FIRST_YEAR = 1900
@@ -45,7 +45,7 @@ _RESERVED_HEADERS = frozenset(
 
 
 def _without_nul(text: str) -> str:
-    # Postgres' text cannot hold it. A payload may: its column is json, where it stays an escape.
+    # Postgres cannot store NUL as text. A payload may contain it, because json keeps it as an escape.
     if "\0" in text:
         raise ValueError("must not contain NUL")
     return text
@@ -64,7 +64,7 @@ def _an_http_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # What it says would quote what it stumbled over: a password with a slash in it looks like a port.
+        # The message of the error would quote the value: a password that contains a slash looks like a port.
         raise ValueError("has a host or a port that cannot be read") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("must start with http:// or https:// and a host")
@@ -78,15 +78,15 @@ def _an_http_url(text: str) -> str:
     if authority["six"] is not None:
         IPv6Address(authority["six"])
     elif _ENDS_IN_A_NUMBER.fullmatch(parts.hostname):
-        IPv4Address(parts.hostname)  # one spelling of many
+        IPv4Address(parts.hostname)  # raises ValueError unless it is four decimal numbers
     return text
 
 
-def _header_names(headers: Any) -> Any:  # noqa: ANN401 - whatever was given; its type is checked after the names
-    """Before the values are looked at: an error about those names its header."""
+def _header_names(headers: Any) -> Any:  # noqa: ANN401 - any value: pydantic checks its type afterwards
+    """Check the names before pydantic checks the values, because an error about a value names its header."""
     for number, name in enumerate(headers if isinstance(headers, dict) else (), start=1):
         if not _HEADER_NAME.fullmatch(str(name)):
-            # Not quoted: a whole line, value and all, is a common mistake.
+            # The name is not quoted: by a common mistake it is a whole line, with the value.
             raise ValueError(f"the name of header {number} has a character that no header name has")
         if name.lower() in _RESERVED_HEADERS:
             raise ValueError(f"{name!r} is set by Duebell or by HTTP itself")
@@ -124,10 +124,10 @@ IdempotencyKey = Annotated[str, Field(examples=["event-9b62f0e6a3c54d5eb1f0a7c2d
 
 
 def parse_date_time(text: str) -> datetime:
-    """Aware if the text has an offset, naive (local) if not. ValueError says what is wrong with it."""
+    """Return an aware datetime if the text has an offset, else a naive one. Raises ValueError, which says why."""
     if not _RFC3339.fullmatch(text):
         raise ValueError("is not a date and time such as 2026-07-10T09:00:00Z or 2026-07-10T09:00:00")
-    # fromisoformat knows no lower-case t and z, and cuts what is finer than a microsecond by itself.
+    # fromisoformat accepts no lower-case t and z. It cuts off digits below a microsecond.
     try:
         moment = datetime.fromisoformat(text.upper())
     except ValueError as error:
@@ -135,7 +135,7 @@ def parse_date_time(text: str) -> datetime:
     require_year_in_range(moment)
     if moment.tzinfo is None:
         return moment
-    instant = moment.astimezone(UTC)  # may cross into another year
+    instant = moment.astimezone(UTC)  # the year may change
     require_year_in_range(instant)
     return instant
 
@@ -145,22 +145,22 @@ def require_year_in_range(moment: datetime) -> None:
         raise ValueError(f"year {moment.year} is out of range, {FIRST_YEAR} to {LAST_YEAR}")
 
 
-# For datetimes in UTC that orjson writes with all else: RFC 3339 with a Z; a fraction only where there is one.
+# The option with which orjson writes datetimes in UTC like format_instant: a Z, and a fraction only if there is one.
 AS_INSTANTS = orjson.OPT_UTC_Z
 
 
 def format_instant(instant: datetime) -> str:
+    """Return an aware datetime as messages write it, in UTC."""
     in_utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
-    # Written for every event; isoformat() takes more than twice as long.
+    # Every event has one, and isoformat() takes more than twice as long.
     return orjson.dumps(in_utc, option=AS_INSTANTS)[1:-1].decode()
 
 
 def idempotency_key(job_id: str, due_at: datetime | str, topic: str, trigger_id: str | None = None) -> str:
-    """The same for every publish and every delivery attempt of one occurrence, on every replica. A trigger has one part
-    more, so that it never has the key of an occurrence, or of another trigger at the same moment. Whoever has due_at as
-    messages write it already can give that.
-
-    NUL stands between the parts because it can be in none of them: `a-b` + `c` and `a` + `b-c` get different keys.
+    """Return the key of an occurrence: the same for every publish and every delivery attempt, on every replica. A
+    trigger adds its id, so its key differs from that of an occurrence or another trigger at the same moment. `due_at`
+    may be a text, if the caller has it as messages write it. NUL separates the parts, because no part can contain it:
+    `a-b` + `c` and `a` + `b-c` get different keys.
     """
     parts = (job_id, due_at if isinstance(due_at, str) else format_instant(due_at), topic)
     text = "\0".join(parts if trigger_id is None else (*parts, trigger_id))
@@ -168,9 +168,8 @@ def idempotency_key(job_id: str, due_at: datetime | str, topic: str, trigger_id:
 
 
 def read_traceparent(headers: Mapping[str, Any]) -> str | None:
-    """Read the W3C trace context of a message. It goes with the job's events and webhook calls, and stands in the log
-    lines about them; Duebell adds no spans of its own. None if there is none, or if it is not valid: as the standard
-    says, that is no reason to refuse a message.
+    """Return the W3C trace context of a message. Duebell passes it on with the job's events and webhook calls and logs
+    it, and adds no spans. Return None if it is missing or not valid: the standard says not to refuse the message.
     """
     given = headers.get(TRACE_HEADER)
     return given if isinstance(given, str) and _TRACEPARENT.fullmatch(given) else None

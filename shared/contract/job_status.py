@@ -1,4 +1,4 @@
-"""The states of a job and its legal moves: the one table that the SQL guards, the schema and the docs agree with."""
+"""The states of a job and the moves between them. SQL guards, the schema and the documents agree with this table."""
 
 from enum import StrEnum
 
@@ -17,5 +17,5 @@ JOB_MOVES: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.CANCELLED: frozenset(),
 }
 
-# A job in one of these obeys commands; in the others it is over.
+# Commands change a job in one of these states. In the other states the job has ended.
 OPEN = frozenset(status for status, moves in JOB_MOVES.items() if moves)

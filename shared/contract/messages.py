@@ -1,5 +1,5 @@
-"""The messages that applications and Duebell exchange, as pydantic models: the contract, and the checks that need
-nothing but the message itself. Commands refuse unknown fields, so that a misspelt one is an error and not a surprise.
+"""The messages that applications and Duebell exchange, as pydantic models, with all checks that need only the message.
+Commands refuse unknown fields, so that a misspelt field is an error. The published contract quotes these docstrings.
 """
 
 from datetime import datetime

@@ -1,6 +1,4 @@
-"""The names of the contract: exchanges, queues and routing keys. Pure."""
-
-from dataclasses import dataclass
+"""The names that the contract fixes: exchanges, queues and routing keys. Pure."""
 
 REQUEST_KEY = "schedule.request"
 CANCEL_KEY = "schedule.cancel"
@@ -9,52 +7,23 @@ RESUME_KEY = "schedule.resume"
 TRIGGER_KEY = "schedule.trigger"
 
 
-@dataclass(frozen=True, slots=True)
 class Names:
-    """The fixed names, each behind the prefix that lets several environments share a broker."""
+    """The exchanges and queues, each behind the prefix that lets several environments share a broker."""
 
-    prefix: str = ""
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.commands = prefix + "schedule.commands"
+        self.events = prefix + "schedule.events"
+        self.unrouted_exchange = prefix + "schedule.unrouted"
+        # It is in front of the parking queue, so that parking needs no right to write to every queue.
+        self.parking = prefix + "schedule.parked"
+        self.inbox = prefix + "scheduler.inbox"
+        self.deliveries = prefix + "scheduler.deliveries"
+        self.unrouted = prefix + "scheduler.unrouted"
+        self.parked = prefix + "scheduler.parked"
 
-    @property
-    def commands(self) -> str:
-        return self.prefix + "schedule.commands"
-
-    @property
-    def events(self) -> str:
-        return self.prefix + "schedule.events"
-
-    @property
-    def unrouted_exchange(self) -> str:
-        return self.prefix + "schedule.unrouted"
-
-    @property
-    def parking(self) -> str:
-        """The exchange in front of the parking queue, so that parking needs no right to write to every queue."""
-        return self.prefix + "schedule.parked"
-
-    @property
-    def inbox(self) -> str:
-        return self.prefix + "scheduler.inbox"
-
-    @property
-    def deliveries(self) -> str:
-        return self.prefix + "scheduler.deliveries"
-
-    @property
-    def unrouted(self) -> str:
-        return self.prefix + "scheduler.unrouted"
-
-    @property
-    def parked(self) -> str:
-        return self.prefix + "scheduler.parked"
-
-    @property
-    def exchanges(self) -> tuple[str, ...]:
-        return self.commands, self.events, self.unrouted_exchange, self.parking
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        return self.inbox, self.deliveries, self.unrouted, self.parked
+        self.exchanges = (self.commands, self.events, self.unrouted_exchange, self.parking)
+        self.queues = (self.inbox, self.deliveries, self.unrouted, self.parked)
 
 
 def due_routing_key(topic: str, *, has_webhook: bool) -> str:

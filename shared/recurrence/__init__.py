@@ -1,12 +1,11 @@
-"""Recurrence: a rule and a zone in, instants out. Pure: no I/O, no clock, no memory of what was asked before.
+"""Recurrence rules: from a rule and a zone to instants. Pure: no I/O, no clock, no state between calls but caches.
 
     rule = compile_rule(RuleSpec(start_at="2030-01-07T09:00:00", timezone="Europe/Berlin", rrule="FREQ=WEEKLY"))
-    ring = rule.first()
-    ring = rule.next_after(ring)
+    occurrence = rule.first()
+    occurrence = rule.next_after(occurrence)
 
-An RRULE text goes through `ical` and `parts`, a cron expression through `cron`; both become patterns of wall times
-(`patterns`, `ticks`), which `series` lays on the absolute line with the spans of `zones`. docs/recurrence.md says what
-every field means.
+`ical` and `parts` read an RRULE text, `cron` reads a cron expression. Both become patterns of wall times (`patterns`,
+`ticks`), which `series` converts into instants with the spans of `zones`. docs/recurrence.md explains every field.
 """
 
 from shared.errors import BadRule

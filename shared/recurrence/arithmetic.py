@@ -1,7 +1,6 @@
-"""Whole seconds since 1970, the number this package counts in: on the UTC line ("at") or on a wall clock ("wall").
-
-A wall second is the reading of a clock without its zone, counted as if it were UTC; `wall - offset` is the instant.
-Nothing rings before 1900 or after 2199: a calendar that far away is a guess, and a bound makes every search end.
+"""The unit of this package: whole seconds since 1970, in UTC (named "at") or on a wall clock (named "wall"). A wall
+second is the local date and time counted as if it were UTC; `wall - offset` is the instant. No occurrence is before
+1900 or after 2199: calendars that far away are a guess, and the limit makes every search end.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -15,12 +14,12 @@ FIRST_YEAR, LAST_YEAR = 1900, 2199
 BEGIN = (datetime(FIRST_YEAR, 1, 1, tzinfo=UTC) - EPOCH) // SECOND
 END = (datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC) - EPOCH) // SECOND
 
+# A pattern returns this if no wall time follows. It is later than any wall time of the year 2199.
 NEVER = END + 30 * DAY
-"""What a pattern answers when nothing follows: later than any wall clock reads while it is still 2199 somewhere."""
 
 
 def at_of(instant: datetime) -> int:
-    """The instant's second, its fraction cut off."""
+    """Return the second of the instant, without its fraction."""
     return (instant - EPOCH) // SECOND
 
 
@@ -29,7 +28,7 @@ def instant_of(at: int) -> datetime:
 
 
 def wall_of(local: datetime) -> int:
-    """What the clock reads, whatever its zone."""
+    """Return the wall second of a local date and time. Its zone is ignored."""
     return (local.replace(tzinfo=UTC) - EPOCH) // SECOND
 
 
@@ -41,24 +40,24 @@ def date_of(number: int) -> date:
     return date.fromordinal(number + EPOCH_ORDINAL)
 
 
-STEPS = 10_000
-"""Steps of one line in one search, each of one or two microseconds: centuries of empty months fit in, and the four
-lines that a rule may have take less than a tenth of a second together."""
+# The budget of one line in one search. A step takes one or two microseconds: the budget suffices for centuries of empty
+# months, and the four lines that a rule may have take less than a tenth of a second together.
+MAX_STEPS = 10_000
 
 
 class BudgetExceeded(Exception):
-    """The search has used up its steps."""
+    """A search has spent its budget."""
 
 
 class SearchBudget:
-    """The steps one search may still take."""
+    """How many steps a search may still take."""
 
     __slots__ = ("left",)
 
-    def __init__(self, steps: int = STEPS) -> None:
+    def __init__(self, steps: int = MAX_STEPS) -> None:
         self.left = steps
 
-    def give_back(self, steps: int) -> None:
+    def refund(self, steps: int) -> None:
         self.left += steps
 
     def spend(self, steps: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""From a RuleSpec to a Rule, checked in every part and remembered: the wiring of this package."""
+"""Compiles a RuleSpec into a Rule: checks every field, wires the modules of this package, and caches the result."""
 
 import json
 from collections.abc import Callable
@@ -32,10 +32,10 @@ PERIODS: dict[str, Callable[[DayParts], Periods]] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """What a rule is made from, as the request gave it: `compile_rule` checks it, nothing here does.
+    """What a recurring job stores about its rule, as the request gave it; it survives JSON. `compile_rule` checks it.
 
-    `start_at` is an RFC 3339 instant, or a local date-time without offset, then wall time in `timezone`. Exactly one of
-    `rrule`, `cron` and `every_seconds` is given. `dst_gap` and `dst_fold` left out take the default of the rule.
+    `start_at` is an RFC 3339 instant, or a local date-time without offset, which is wall time in `timezone`. Exactly
+    one of `rrule`, `cron` and `every_seconds` is given. `dst_gap` and `dst_fold` default by the kind of rule.
     """
 
     start_at: str
@@ -56,7 +56,7 @@ class RuleSpec:
 
 
 def compile_rule(spec: RuleSpec) -> Rule:
-    """The rule of a spec, from memory if it was asked for lately; BadRule says what is wrong and where."""
+    """Return the rule of a spec, from a cache if it was compiled lately. Raises BadRule, which names the bad field."""
     return compiled(spec)
 
 
@@ -91,7 +91,7 @@ def interval_rule(spec: RuleSpec, seconds: int) -> Rule:
 def cron_rule(spec: RuleSpec, source: str) -> Rule:
     start = start_from_text(spec.start_at, spec.timezone)
     cron = read_cron(source)
-    # From the day before: a clock put back right after the start may show it again.
+    # From the day before: a clock that is put back just after the start may show that day again.
     grid = PeriodGrid(Months(cron.days_of_month), start.wall // DAY - 1, 1)
     pattern = TimesOnDays(DaysOfPeriods(grid), cron.times)
     clock = clock_for(spec, start, short=cron.shorter_than_a_day())
@@ -128,7 +128,7 @@ def series_of(parts: RuleParts, spec: RuleSpec, start: Start) -> Series:
 def pattern_of(parts: RuleParts, start: Start) -> Pattern:
     start_day, start_second = divmod(start.wall, DAY)
     if parts.freq in UNITS:
-        # From the day before: a clock put back right after the start may show it again. The ticks begin at the start.
+        # From the day before: a clock that is put back just after the start may show that day again.
         return Ticks(parts, EveryDays(parts.days, start_day - 1), start.at)
     times = times_of_day(parts, start_second)
     if parts.freq == "DAILY":
@@ -140,7 +140,7 @@ def pattern_of(parts: RuleParts, start: Start) -> Pattern:
 
 
 def days_from_start(parts: RuleParts, start_day: int) -> DayParts:
-    """A rule that names no day means the one of its start: of the week, of the month, of the year."""
+    """Return the day parts. A rule that names no day takes that of its start: in the week, month or year."""
     days, start = parts.days, date_of(start_day)
     if days.names_days():
         return days
@@ -152,7 +152,7 @@ def days_from_start(parts: RuleParts, start_day: int) -> DayParts:
 
 
 def clock_for(spec: RuleSpec, start: Start, *, short: bool) -> Clock:
-    """By default a rule of a day or longer is better late than missed; a shorter one keeps its even pace."""
+    """Return the clock of a rule. By default a rule of a day or longer shifts gaps; a shorter one keeps even steps."""
     return Clock(
         start.zone, spec.dst_gap or ("skip" if short else "shift"), spec.dst_fold or ("both" if short else "first")
     )

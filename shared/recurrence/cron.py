@@ -1,7 +1,7 @@
-"""cron: five fields and the @names. cronsim reads them and says which days match; the rest is as for any other rule.
+"""Reads cron expressions: five fields, or an @name. cronsim parses them and tells which days match.
 
-The days of a month depend on its length and first weekday alone, so each kind of month is matched once. cronsim's own
-walk is not used: it has its own idea of gaps and folds, steps hour by hour, and gives up after fifty years.
+The matching days of a month depend only on its length and first weekday, so each kind of month is matched once. The
+iterator of cronsim is not used: it treats gaps and folds in its own way, steps hour by hour, and stops after 50 years.
 """
 
 import re
@@ -15,7 +15,7 @@ from shared.errors import BadRule
 from shared.recurrence.arithmetic import EPOCH
 
 MAX_CRON_LENGTH = 500
-NAMES = {
+NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -24,7 +24,7 @@ NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+CRON_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 
 
 class Cron:
@@ -38,12 +38,12 @@ class Cron:
         self.days_by_kind: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def shorter_than_a_day(self) -> bool:
-        """As Debian's cron sees it: a star in the minute or the hour is an interval, anything else a time of day."""
+        """Return whether the rule is an interval not a time of day: as in Debian's cron, a star in minute or hour."""
         minute, hour = self.matcher.parts[1:3]
         return minute.startswith("*") or hour.startswith("*") or len(self.matcher.hours) == 24
 
     def days_of_month(self, year: int, month: int) -> tuple[int, ...]:
-        """The days that match, counted from 0 at the first."""
+        """Return the days of the month that match; 0 is the first."""
         if month not in self.matcher.months:
             return ()
         kind = monthrange(year, month)
@@ -56,26 +56,26 @@ class Cron:
 
 @lru_cache(maxsize=512)
 def read_cron(text: str) -> Cron:
-    expression = NAMES.get(text.strip().lower(), text.strip()) if len(text) <= MAX_CRON_LENGTH else ""
+    expression = NICKNAMES.get(text.strip().lower(), text.strip()) if len(text) <= MAX_CRON_LENGTH else ""
     if expression.startswith("@"):
-        raise BadRule("cron", f"cron: {expression[:40]} is not one of {', '.join(NAMES)}")
+        raise BadRule("cron", f"cron: {expression[:40]} is not one of {', '.join(NICKNAMES)}")
     fields = expression.upper().split()
-    if len(fields) != len(FIELDS):
+    if len(fields) != len(CRON_FIELDS):
         raise BadRule(
-            "cron", f"cron: expected the five fields {', '.join(FIELDS)}, at most {MAX_CRON_LENGTH} characters"
+            "cron", f"cron: expected the five fields {', '.join(CRON_FIELDS)}, at most {MAX_CRON_LENGTH} characters"
         )
-    # Sunday ends the week as well as it begins it: FRI-SUN is 5-7.
+    # Sunday is 0 and 7: FRI-SUN is 5-7.
     fields[4] = re.sub(r"(?<!SUN)-SUN", "-7", fields[4])
     try:
         return Cron(CronSim(" ".join(fields), EPOCH))
     except CronSimError:
-        raise BadRule("cron", blame(fields)) from None
+        raise BadRule("cron", find_bad_field(fields)) from None
 
 
-def blame(fields: list[str]) -> str:
-    """Which field is at fault: the one that fails alone."""
-    for position, (name, field) in enumerate(zip(FIELDS, fields, strict=True)):
-        alone = ["*"] * position + [field] + ["*"] * (len(FIELDS) - position - 1)
+def find_bad_field(fields: list[str]) -> str:
+    """Return which field is wrong: the one that cronsim refuses alone."""
+    for position, (name, field) in enumerate(zip(CRON_FIELDS, fields, strict=True)):
+        alone = ["*"] * position + [field] + ["*"] * (len(CRON_FIELDS) - position - 1)
         try:
             CronSim(" ".join(alone), EPOCH)
         except CronSimError:

@@ -1,4 +1,4 @@
-"""The single dates of a rule's text, RDATE, EXDATE and UNTIL, in the terms of its zone."""
+"""Single dates in the text of a rule (RDATE, EXDATE, UNTIL), as instants and wall times of the rule's zone."""
 
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from shared.recurrence.zones import Clock, Fold, Gap, instants_of, load_zone, of
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """What EXDATE takes out: single instants, single wall times, whole local days."""
+    """The occurrences that EXDATE excludes: single instants, single wall times, whole local days."""
 
     instants: frozenset[int] = frozenset()
     walls: frozenset[int] = frozenset()
@@ -23,18 +23,18 @@ class Excluded:
             return False
         return hit.at in self.instants or all(wall in self.walls or wall // DAY in self.days for wall in hit.walls)
 
-    def silent_until(self, hit: Hit) -> int:
-        """Up to here nothing else in the series of the hit rings: all that the clock shows on a day that is out."""
+    def excluded_until(self, hit: Hit) -> int:
+        """Return until when EXDATE excludes all hits of the series: to the end of a local day, or the hit alone."""
         if hit.walls[0] // DAY not in self.days:
             return hit.at
-        return min(hit.clear_until, hit.at + DAY - hit.walls[0] % DAY)
+        return min(hit.single_offset_until, hit.at + DAY - hit.walls[0] % DAY)
 
 
 NOTHING_EXCLUDED = Excluded()
 
 
 def extra_dates(moments: tuple[Moment, ...], start: Start, clock: Clock, excluded: Excluded) -> tuple[int, ...]:
-    """RDATE as instants. A date alone rings at the time of day of the start."""
+    """Return the instants of RDATE. A date without time takes the time of day of the start."""
     found = set()
     for moment in moments:
         wall = moment.wall + (start.wall % DAY if moment.kind == "date" else 0)
@@ -49,7 +49,7 @@ def extra_dates(moments: tuple[Moment, ...], start: Start, clock: Clock, exclude
 
 
 def excluded_dates(moments: tuple[Moment, ...], start: Start) -> Excluded:
-    """EXDATE. A time on the rule's own clock takes out what the clock shows, both passes of a fold and the gap too."""
+    """Return what EXDATE excludes. A local time excludes all that shows it: both passes of a fold, a shifted gap."""
     instants: set[int] = set()
     walls, days = set(), set()
     for moment in moments:
@@ -65,7 +65,7 @@ def excluded_dates(moments: tuple[Moment, ...], start: Start) -> Excluded:
 
 
 def last_at(until: Moment | None, zone: ZoneInfo) -> int | None:
-    """UNTIL as the last instant that may ring: the second pass, where the clock shows it twice."""
+    """Return UNTIL as the last possible instant: the second pass if the clock shows the time twice."""
     if until is None or until.kind == "utc":
         return until.wall if until else None
     shown = last_shown(until)
@@ -75,12 +75,12 @@ def last_at(until: Moment | None, zone: ZoneInfo) -> int | None:
 
 
 def last_wall(until: Moment | None) -> int | None:
-    """UNTIL as the last wall time that may ring."""
+    """Return UNTIL as the last possible wall time, or None if it is in UTC."""
     return None if until is None or until.kind == "utc" else last_shown(until)
 
 
 def last_shown(until: Moment) -> int:
-    """A date alone means all of that day."""
+    """Return the wall time of UNTIL. A date without time means the end of that day."""
     return until.wall + DAY - 1 if until.kind == "date" else until.wall
 
 

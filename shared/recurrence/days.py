@@ -1,8 +1,8 @@
-"""The days of a month or of a year that a rule names, expanded by python-dateutil, once for each kind.
+"""The days of a month or of a year that a rule names. python-dateutil expands them once for each kind of month or year.
 
-As to its days, a month is one of 28 kinds (its length and the weekday it begins with), and so is a year (its first
-weekday, and whether it, the one before or the one after is a leap year, for the week numbers). So dateutil never walks:
-it expands a single period, and a rule that is old, sparse or impossible costs no more than a young and busy one.
+The kind of a month is its length and first weekday, which makes 28 kinds. The kind of a year is its first weekday, and
+whether it, the year before or the year after is a leap year (for week numbers). So dateutil never iterates: it expands
+a single period, and a rule that is old, sparse or impossible costs no more than a new and frequent one.
 """
 
 from calendar import isleap, monthrange
@@ -15,7 +15,7 @@ from dateutil.rrule import MONTHLY, YEARLY, rrule, weekdays  # type: ignore[impo
 
 from shared.recurrence.parts import DayParts
 
-# An interval so long that dateutil finds no second period before its calendar ends: it stops after the first.
+# With such an interval dateutil finds no second period in its calendar: it stops after the first.
 ONE_YEAR_ONLY = 9_999
 ONE_MONTH_ONLY = 12 * ONE_YEAR_ONLY
 
@@ -23,14 +23,14 @@ YearKind = tuple[int, bool, bool, bool]
 
 
 def days_of_month(parts: DayParts, year: int, month: int) -> tuple[int, ...]:
-    """The days, counted from 0 at the first of the month; -1 and its length are its neighbours, where SKIP leads."""
+    """Return the days of the month; 0 is the first. With SKIP, -1 and the length are in the neighbouring months."""
     if parts.month and month not in parts.month:
         return ()
     return expand_month(parts, *monthrange(year, month))
 
 
 def days_of_year(parts: DayParts, year: int) -> tuple[int, ...]:
-    """The days, counted from 0 at the first of January, with the neighbours as above."""
+    """Return the days of the year; 0 is 1 January. With SKIP, -1 and the length are days of the neighbouring years."""
     return expand_year(parts, kind_of(year))
 
 
@@ -65,10 +65,10 @@ def expand(freq: int, begin: datetime, interval: int, parts: DayParts, months: t
 
 
 def weekdays_apart(parts: DayParts, *, every_day: bool) -> list[tuple[Any, ...]]:
-    """The weekdays as dateutil takes them: of MO and 1TU in one list it would keep what is both, not either."""
+    """Return weekdays for dateutil, MO and 1TU in separate lists: of one list it keeps what is both."""
     every = tuple(weekdays[weekday] for weekday, nth in parts.weekday if not nth)
     counted = tuple(weekdays[weekday](nth) for weekday, nth in parts.weekday if nth)
-    # Without any day part dateutil would take the day of `begin`; here none means every day.
+    # Without any day part dateutil uses the day of `begin`; here it means every day.
     return [chosen for chosen in (every, counted) if chosen] or [weekdays if every_day else ()]
 
 
@@ -86,18 +86,18 @@ def kind_of(year: int) -> YearKind:
     return date(year, 1, 1).weekday(), isleap(year - 1), isleap(year), isleap(year + 1)
 
 
-# Numbered weeks are counted as RFC 5545 and ISO 8601 do, from any first weekday. dateutil is not asked: around New
-# Year it takes days of a year's last week for the wrong one (1 January 2011 is in week 52, not 53), and does not find
-# the first week of the next year by its negative number.
+# Week numbers count as in RFC 5545 and ISO 8601, from any first weekday. dateutil is wrong around New Year: it
+# assigns days to the wrong week (1 January 2011 is in week 52, not 53), and does not find the first week of the next
+# year by its negative number.
 
 
 def days_in_weeks(numbers: tuple[int, ...], week_start: int, year: int) -> set[int]:
-    """The days from 0 at 1 January whose week has one of the numbers, from either end of the week's own year."""
+    """Return the days, from 0 at 1 January, in weeks with these numbers. Negative ones count from its end."""
     begin, end = date(year, 1, 1), date(year, 12, 31)
     first = begin - timedelta(days=(begin.weekday() - week_start) % 7)
     found: set[int] = set()
     while first <= end:
-        # A week belongs to the year that has most of it, which is the one of its fourth day.
+        # A week belongs to the year that has most of its days, which is the year of its fourth day.
         fourth = first + timedelta(days=3)
         number = (fourth.timetuple().tm_yday - 1) // 7 + 1
         if number in numbers or number - weeks_in(fourth.year, week_start) - 1 in numbers:
@@ -107,30 +107,29 @@ def days_in_weeks(numbers: tuple[int, ...], week_start: int, year: int) -> set[i
 
 
 def weeks_in(year: int, week_start: int) -> int:
-    """52 or 53: as many as its fourth weekdays."""
+    """Return the number of weeks of a year, 52 or 53: the number of its fourth weekdays."""
     last = date(year, 12, 31)
     fourth = last - timedelta(days=(last.weekday() - week_start - 3) % 7)
     return (fourth.timetuple().tm_yday - 1) // 7 + 1
 
 
-# RFC 7529 SKIP for the Gregorian calendar: the days that stand in for those that a month or a year does not have.
-# Only FREQ=MONTHLY and YEARLY name days that may be missing: the 29th to 31st of a month, from either end, and the
-# 366th of a year. BACKWARD takes the day before the hole, FORWARD the one after; then BYDAY and BYSETPOS see the
-# stand-in as they see any other day. For the other frequencies days only limit, nothing is ever missing, and SKIP
-# changes nothing.
+# SKIP of RFC 7529, for the Gregorian calendar: substitutes for days that a month or a year does not have. Only
+# FREQ=MONTHLY and YEARLY can name such days: the 29th to 31st of a month, from either end, and the 366th of a year.
+# BACKWARD takes the day before, FORWARD the day after; BYDAY and BYSETPOS treat a substitute like any other day. For
+# the other frequencies days are only a filter, no day is missing, and SKIP has no effect.
 
 
 def month_substitutes(parts: DayParts, first: date) -> set[int]:
-    """Stand-ins for days the month does not have, as days from its first."""
+    """Return substitutes for days that the month does not have, as days from its first."""
     if parts.skip == "OMIT":
         return set()
     length = monthrange(first.year, first.month)[1]
-    stand_ins = {stand_in(day, length, parts) for day in parts.month_day if abs(day) > length}
-    return {days for days in stand_ins if weekday_fits(parts, first, days)}
+    substitutes = {substitute_for(day, length, parts) for day in parts.month_day if abs(day) > length}
+    return {days for days in substitutes if weekday_fits(parts, first, days)}
 
 
 def year_substitutes(parts: DayParts, first: date) -> set[int]:
-    """Stand-ins for days the year and its months do not have, as days from 1 January."""
+    """Return substitutes for days that the year and its months do not have, as days from 1 January."""
     if parts.skip == "OMIT" or parts.week_number or (parts.month_day and parts.year_day):
         return set()
     found: set[int] = set()
@@ -139,19 +138,17 @@ def year_substitutes(parts: DayParts, first: date) -> set[int]:
             begin = date(first.year, month, 1)
             found |= {(begin - first).days + days for days in month_substitutes(parts, begin)}
     if not isleap(first.year):
-        # The 366th day is in December, counted from the end of the year it is in January.
+        # The 366th day is in December; counted from the end of the year it is in January.
         missing = [day for day, month in ((366, 12), (-366, 1)) if day in parts.year_day and fits_month(parts, month)]
-        found |= {days for days in (stand_in(day, 365, parts) for day in missing) if weekday_fits(parts, first, days)}
+        substitutes = {substitute_for(day, 365, parts) for day in missing}
+        found |= {days for days in substitutes if weekday_fits(parts, first, days)}
     return found
 
 
-def stand_in(day: int, length: int, parts: DayParts) -> int:
-    """The neighbour of a hole behind the end (a day counted from the beginning) or before the beginning."""
-    hole = length if day > 0 else -1
-    back = parts.skip == "BACKWARD"
-    if hole == length:
-        return length - 1 if back else length
-    return -1 if back else 0
+def substitute_for(day: int, length: int, parts: DayParts) -> int:
+    """Return the day next to a missing one, which is after the end, or before the beginning if `day` is negative."""
+    after = length if day > 0 else 0
+    return after - 1 if parts.skip == "BACKWARD" else after
 
 
 def fits_month(parts: DayParts, month: int) -> bool:

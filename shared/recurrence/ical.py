@@ -1,7 +1,7 @@
-"""The text of a rule, read line by line: unfolded, split into properties, its dates turned into numbers.
+"""Reads the text of a rule: unfolds its lines, splits them into properties and converts their dates into numbers.
 
-The text is an RRULE alone ("FREQ=DAILY"), or lines of DTSTART, RRULE, RDATE and EXDATE as RFC 5545 writes them. What it
-says depends on nothing else, so the reading is remembered, with a bound, for the next job with the same text.
+The text is one RRULE ("FREQ=DAILY"), or lines of DTSTART, RRULE, RDATE and EXDATE as in RFC 5545. The result depends on
+the text alone, so a bounded cache keeps it for the next job with the same text.
 """
 
 import re
@@ -25,7 +25,7 @@ MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z?))?", re.ASCII
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A date or date-time of the text: what the clock reads, and which clock."""
+    """A date or date-time of the text: its wall time, and in which zone that is."""
 
     wall: int
     kind: Literal["utc", "local", "date"]
@@ -41,7 +41,7 @@ class RecurrenceText:
 
 
 def dtstart_in(text: str) -> bool:
-    """Whether the text brings its own start, which then stands in place of `start_at`."""
+    """Return whether the text has a DTSTART, which then replaces `start_at`."""
     return any(re.match(r"DTSTART\s*[:;]", line, re.IGNORECASE) for line in content_lines(text[:MAX_RRULE_LENGTH]))
 
 
@@ -126,7 +126,7 @@ def read_moment(part: str, text: str, zone: str | None) -> Moment:
         raise bad
     try:
         year, month, day, hour, minute, second = (int(number or 0) for number in found.groups()[:6])
-        # RFC 5545 3.3.12: who knows no leap seconds reads second 60 as 59.
+        # RFC 5545 3.3.12: without leap seconds, second 60 is read as 59.
         read = datetime(year, month, day, hour, minute, 59 if second == 60 else second, tzinfo=UTC)
     except ValueError:
         raise bad from None

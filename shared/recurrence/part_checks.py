@@ -1,11 +1,11 @@
-"""Which parts of an RRULE go together: what RFC 5545 forbids, and combinations that no calendar can ever meet."""
+"""Checks the parts of an RRULE together: combinations that RFC 5545 forbids, and those that no calendar ever meets."""
 
 from shared.errors import BadRule
 from shared.recurrence.parts import WEEKDAYS, RuleParts
 
 MAX_DAYS_OF_MONTH = dict.fromkeys((1, 3, 5, 7, 8, 10, 12), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
-MAX_TIMES = 1_440
-"""Times of day of a rule of a day or longer: BYHOUR, BYMINUTE and BYSECOND multiply, and are kept as a list."""
+# Times of day of a rule of a day or longer. BYHOUR, BYMINUTE and BYSECOND multiply, and the rule keeps the list.
+MAX_TIMES_OF_DAY = 1_440
 
 
 def check_parts(parts: RuleParts) -> None:
@@ -25,8 +25,8 @@ def check_frequency(parts: RuleParts) -> None:
     if days.month_day and freq == "WEEKLY":
         raise BadRule("rrule", "BYMONTHDAY: not with FREQ=WEEKLY")
     times = max(1, len(parts.hour)) * max(1, len(parts.minute)) * max(1, len(parts.second))
-    if freq in {"YEARLY", "MONTHLY", "WEEKLY", "DAILY"} and times > MAX_TIMES:
-        raise BadRule("rrule", f"BYHOUR, BYMINUTE, BYSECOND: {times} times a day, more than {MAX_TIMES}")
+    if freq in {"YEARLY", "MONTHLY", "WEEKLY", "DAILY"} and times > MAX_TIMES_OF_DAY:
+        raise BadRule("rrule", f"BYHOUR, BYMINUTE, BYSECOND: {times} times a day, more than {MAX_TIMES_OF_DAY}")
 
 
 def check_ordinals(parts: RuleParts) -> None:
@@ -80,7 +80,7 @@ def check_positions(parts: RuleParts) -> None:
 
 
 def most_days(parts: RuleParts) -> int:
-    """No more days than this in one period, whichever it is."""
+    """Return a limit on the days that the rule names in any one period."""
     days = parts.days
     most = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": 7}.get(parts.freq, 1)
     if parts.freq == "WEEKLY":

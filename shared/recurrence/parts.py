@@ -1,4 +1,4 @@
-"""The parts of one RRULE, read and checked each on its own and then together, with errors that name the part."""
+"""Reads the parts of one RRULE and checks each by itself. Errors name the part. `part_checks` checks them together."""
 
 import re
 from collections.abc import Callable
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-MAX_LIST = 64
-"""Values in one BYxxx list: no list of the RFC that is not mostly repetition is longer."""
+# The values of one BYxxx list. No list in the RFC is longer, except by repetition.
+MAX_LIST_VALUES = 64
 
 # The lowest and highest value of each list, and whether it may count from the end.
 LISTS = {
@@ -34,28 +34,28 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "RSCALE": ("GREGORIAN",),
 }
 BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
-WHOLE = re.compile(r"[+-]?\d{1,12}", re.ASCII)
+WHOLE_NUMBER = re.compile(r"[+-]?\d{1,12}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class DayParts:
-    """The parts that choose days, all but the frequency: the key under which expanded months and years are kept."""
+    """The parts that choose days, without the frequency. Caches of expanded months and years use it as their key."""
 
     month: tuple[int, ...] = ()
     week_number: tuple[int, ...] = ()
     year_day: tuple[int, ...] = ()
     month_day: tuple[int, ...] = ()
+    # Weekday (0 is Monday), and which one in the month or year; 0 is every one.
     weekday: tuple[tuple[int, int], ...] = ()
-    """Weekday (0 is Monday) and which one of them in the month or year; 0 is every one."""
     week_start: int = 0
     skip: Literal["OMIT", "BACKWARD", "FORWARD"] = "OMIT"
 
     def limits(self) -> bool:
-        """Whether any day is left out at all."""
+        """Return whether the parts leave out any day."""
         return bool(self.month or self.week_number or self.year_day or self.month_day or self.weekday)
 
     def names_days(self) -> bool:
-        """Whether days are named within the month or year, so that DTSTART need not be asked for one."""
+        """Return whether the parts name days in the month or year; otherwise DTSTART gives the day."""
         return bool(self.week_number or self.year_day or self.month_day or self.weekday)
 
 
@@ -95,7 +95,7 @@ def read_parts(text: str, read_until: Callable[[str], "Moment"]) -> RuleParts:
         ),
         hour=lists["BYHOUR"],
         minute=lists["BYMINUTE"],
-        # RFC 5545 3.3.12: who knows no leap seconds reads second 60 as 59.
+        # RFC 5545 3.3.12: without leap seconds, second 60 is read as 59.
         second=tuple(sorted({min(second, 59) for second in lists["BYSECOND"]})),
         positions=lists["BYSETPOS"],
     )
@@ -128,7 +128,7 @@ def read_list(name: str, text: str) -> tuple[int, ...]:
 
 
 def read_number(name: str, text: str, low: int, high: int, *, from_the_end: bool = False) -> int:
-    if not WHOLE.fullmatch(text):
+    if not WHOLE_NUMBER.fullmatch(text):
         raise BadRule("rrule", f"{name}: {text[:40]!r} is not a whole number")
     number = int(text)
     if low <= number <= high or (from_the_end and -high <= number <= -low):
@@ -152,6 +152,6 @@ def read_weekdays(text: str) -> tuple[tuple[int, int], ...]:
 
 def items_of(name: str, text: str) -> list[str]:
     items = text.split(",")
-    if len(items) > MAX_LIST:
-        raise BadRule("rrule", f"{name}: more than {MAX_LIST} values")
+    if len(items) > MAX_LIST_VALUES:
+        raise BadRule("rrule", f"{name}: more than {MAX_LIST_VALUES} values")
     return items

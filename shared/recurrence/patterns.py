@@ -1,7 +1,7 @@
-"""The wall times of rules of a day or longer: days, and times on each of them.
+"""Patterns of wall times for rules of a day or longer: days, and times on each of them.
 
-A pattern knows no zone. `seek(low, high, …)` gives the first wall time of the rule not before `low`; if that is not
-before `high`, it may be any lower bound of it instead, good to a day, as long as nothing lies between under any offset.
+A pattern knows no zone. `seek(low, high, …)` returns the first wall time of the rule that is not before `low`. If that
+is not before `high`, it may return any lower bound of it, good to a day, with no wall time between under any offset.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ class Pattern(Protocol):
 
 
 class TimesOnDays:
-    """The same times on every day named."""
+    """The same times on every day that the rule names."""
 
     __slots__ = ("days", "times")
 
@@ -37,7 +37,7 @@ class TimesOnDays:
 
 
 class PositionsInPeriods:
-    """BYSETPOS: of all days and times of a period, in order, those at the given places."""
+    """BYSETPOS: of all days and times of a period, in order, those at the given positions."""
 
     __slots__ = ("grid", "positions", "times")
 
@@ -49,11 +49,11 @@ class PositionsInPeriods:
         for number in self.grid.numbers_from(low // DAY):
             budget.spend()
             begin = self.grid.periods.first_day(number) * DAY
-            # A stand-in of SKIP may lie on the day before its period, so one period more is looked at.
+            # A substitute of SKIP may be on the day before its period, so the search goes one period further.
             if nearest < begin - DAY:
                 break
             if begin - DAY >= high:
-                # Nothing before the bound: where to go on from is all that is asked.
+                # No wall time is before `high`: a lower bound is enough.
                 return begin - DAY
             walls = [begin + wall for wall in self.chosen(self.grid.periods.days_in(number))]
             nearest = min([nearest, *(wall for wall in walls if wall >= low)])
@@ -67,7 +67,7 @@ class PositionsInPeriods:
 
 
 def times_of_day(parts: RuleParts, start_second: int) -> tuple[int, ...]:
-    """BYHOUR, BYMINUTE and BYSECOND multiplied; what is missing is taken from DTSTART."""
+    """Return all combinations of BYHOUR, BYMINUTE and BYSECOND. DTSTART gives the missing ones."""
     hours = parts.hour or (start_second // 3600,)
     minutes = parts.minute or (start_second // 60 % 60,)
     seconds = parts.second or (start_second % 60,)
@@ -77,7 +77,7 @@ def times_of_day(parts: RuleParts, start_second: int) -> tuple[int, ...]:
 
 
 def at_positions(values: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
-    """BYSETPOS where every period has the same values; without positions, all of them."""
+    """Apply BYSETPOS to the values of a period. Without positions, return all of them."""
     if not positions:
         return values
     places = (position - 1 if position > 0 else len(values) + position for position in positions)

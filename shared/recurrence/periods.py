@@ -1,7 +1,7 @@
-"""Which days a rule of a day or longer names: a grid of periods (days, weeks, months, years) and the days in each.
+"""The days that a rule of a day or longer names: a grid of periods (days, weeks, months, years), and the days in each.
 
-Every grid is anchored to the period of DTSTART, and any period on it is found by arithmetic. That is what makes a rule
-cost the same in its tenth year: INTERVAL, WKST and BYSETPOS look at whole periods, never at where a search began.
+Every grid is anchored at the period of DTSTART, and arithmetic finds any period on it. So a rule costs the same in its
+tenth year as in its first: INTERVAL, WKST and BYSETPOS depend on whole periods, never on where a search began.
 """
 
 from bisect import bisect_left
@@ -14,23 +14,21 @@ from shared.recurrence.arithmetic import LAST_YEAR, SearchBudget, date_of, day_n
 from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
 
-THURSDAY = 3
-"""The weekday of day 0, 1 January 1970."""
+THURSDAY = 3  # the weekday of day 0, 1 January 1970
 LAST_DAY = day_number(date(LAST_YEAR, 12, 31))
-NO_DAY = LAST_DAY + 1_000
-"""Later than any: there is none."""
+NO_DAY = LAST_DAY + 1_000  # no day was found
 
 
 class Days(Protocol):
     def next_day(self, day: int, budget: SearchBudget) -> int | None:
-        """The first day named that is not before `day`; None if there is none up to the end of 2199."""
+        """Return the first day of the rule that is not before `day`; None if there is none up to the end of 2199."""
 
 
 class Periods(Protocol):
     def number_of(self, day: int) -> int: ...
     def first_day(self, number: int) -> int: ...
     def days_in(self, number: int) -> tuple[int, ...]:
-        """The days named in this period, counted from its first; ascending."""
+        """Return the days of the rule in this period, counted from its first day, ascending."""
 
 
 class Weeks:
@@ -88,7 +86,7 @@ class Years:
 
 
 class PeriodGrid:
-    """Every INTERVALth period, counted from the one DTSTART is in."""
+    """Every INTERVALth period, counted from the period of DTSTART."""
 
     __slots__ = ("anchor", "interval", "last", "periods")
 
@@ -98,13 +96,13 @@ class PeriodGrid:
         self.last = periods.number_of(LAST_DAY)
 
     def numbers_from(self, day: int) -> range:
-        """The periods that may hold a day not before `day`. SKIP can lead one day out of a period, so look one back."""
+        """Return the periods that may have a day from `day` on. With SKIP a day may be just after its period."""
         steps = max(0, (self.periods.number_of(day - 1) - self.anchor) // self.interval)
         return range(self.anchor + steps * self.interval, self.last + 1, self.interval)
 
 
 class DaysOfPeriods:
-    """The days of weekly, monthly and yearly rules, with the last answer kept: a search rarely asks far from it."""
+    """The days of weekly, monthly and yearly rules. Keeps its last answer: the next search is rarely far from it."""
 
     __slots__ = ("grid", "known")
 
@@ -124,7 +122,7 @@ class DaysOfPeriods:
             budget.spend()
             first = self.grid.periods.first_day(number)
             if day < asked < first:
-                # From here on the search was made before.
+                # The last search began here and found `answer`.
                 return answer
             days = self.grid.periods.days_in(number)
             position = bisect_left(days, day - first)
@@ -134,12 +132,12 @@ class DaysOfPeriods:
 
 
 class EveryDays:
-    """Every INTERVALth day, of those that the parts let through: daily rules, and the days of shorter ones."""
+    """Every INTERVALth day that passes the parts: for daily rules, and for the days of shorter ones."""
 
     __slots__ = ("interval", "parts", "start_day")
 
     def __init__(self, parts: DayParts, start_day: int, interval: int = 1) -> None:
-        # Here days only limit: none is ever missing that SKIP could replace.
+        # Here days are only a filter: SKIP has no missing day to substitute.
         self.parts = replace(parts, skip="OMIT") if parts.limits() else None
         self.start_day, self.interval = start_day, interval
 
@@ -159,5 +157,5 @@ class EveryDays:
             for in_year in rest:
                 if (first + in_year - start) % interval == 0:
                     return first + in_year
-            budget.spend(len(rest) // 32)  # a year of days in vain takes longer than one step
+            budget.spend(len(rest) // 32)  # a year of days without a hit takes longer than one step
         return None

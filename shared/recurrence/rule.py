@@ -1,7 +1,7 @@
-"""A rule ready to be asked: the next ring after any ring, the last one before any moment.
+"""Compiled rules. A rule answers which occurrence follows another, and which is the last before a moment.
 
-A rule keeps no place of its own. All it needs is in the occurrence it is given, so an answer depends on nothing that
-was asked before, in this process or another, and a rule can be shared by everyone who holds the same RuleSpec.
+A rule has no cursor: the caller passes the occurrence from which to go on. So an answer does not depend on earlier
+calls, in this process or another, and all jobs with the same RuleSpec share one rule.
 """
 
 from bisect import bisect_left
@@ -18,23 +18,21 @@ from shared.recurrence.dates import NOTHING_EXCLUDED, Excluded
 from shared.recurrence.search import Search, SearchOfOne, SearchOfSeveral
 from shared.recurrence.series import Series
 
-PASSED_OVER = 6_000
-"""Occurrences in a row that EXDATE may take out."""
-
 END_INSTANT = instant_of(END)
 
-CALLS = 4
-"""How often a rule with COUNT is asked to count on towards the moment before a preview is given up."""
-
-WALK = 1_000
-"""Occurrences that `latest_before` looks at in one call when it has to count them."""
+# How many occurrences in a row EXDATE may exclude.
+MAX_EXCLUDED_IN_A_ROW = 6_000
+# How many occurrences `latest_before` counts in one call.
+MAX_COUNTED_PER_CALL = 1_000
+# How often `occurrences` calls `latest_before` on its way to the moment of the preview.
+MAX_PREVIEW_CALLS = 4
 
 
 class Occurrence(msgspec.Struct, frozen=True, gc=False):
-    """One ring of a rule: its instant, in UTC, and its number, which is what COUNT counts.
+    """An occurrence of a rule: its instant in UTC, and its number, which COUNT limits.
 
-    A rule without COUNT numbers its rings one by one as they are asked for. An RDATE does not count: it carries the
-    number of the ring before it. An occurrence that EXDATE takes out does, so its number is missing.
+    COUNT does not count an RDATE: it carries the number of the occurrence before it. COUNT does count an occurrence
+    that EXDATE excludes, so its number is missing. A rule without COUNT numbers occurrences as they are asked for.
     """
 
     at: datetime
@@ -43,75 +41,75 @@ class Occurrence(msgspec.Struct, frozen=True, gc=False):
 
 class Rule(Protocol):
     def first(self) -> Occurrence | None:
-        """The first ring of all; None if there is none."""
+        """Return the first occurrence, or None if the rule has none."""
 
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
-        """The ring that follows, always later; None if the rule has ended."""
+        """Return the occurrence that follows the given one, or None if the rule has ended."""
 
     def is_cut_short(self, occurrence: Occurrence) -> bool:
-        """Whether nothing follows only because nothing was found within reach of the search."""
+        """Return whether `next_after` returns None only because the search exceeded its budget."""
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
-        """The last ring before the instant, or the given one if none follows it. A rule with COUNT has to count its
-        rings one by one, and a very sparse one is hard to search: it may stop on the way, and can be asked again with
-        what it gave.
+        """Return the last occurrence before the instant, or the given one if none lies between. A rule with COUNT
+        counts its occurrences one by one, and a sparse rule is hard to search: both may stop before they are there.
+        Then the caller calls again with the result.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarRule:
-    """A rule of RRULE, RDATE and EXDATE lines, or of cron."""
+    """A rule of RRULE, RDATE and EXDATE lines, or of a cron expression."""
 
     field: str
     series: tuple[Series, ...]
     count: int | None = None
-    extra: tuple[int, ...] = ()
-    """RDATE: rings of their own, ascending."""
+    extra: tuple[int, ...] = ()  # the instants of RDATE, ascending
     excluded: Excluded = NOTHING_EXCLUDED
 
     def first(self) -> Occurrence | None:
         try:
-            return self.ring_from(BEGIN, END, 0, self.search())
+            return self.find_from(BEGIN, END, 0, self.search())
         except BudgetExceeded:
             raise BadRule(self.field, f"{self.field}: no occurrence found within reach of the search") from None
 
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
         try:
-            return self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
+            return self.find_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
         except BudgetExceeded:
             return None
 
     def is_cut_short(self, occurrence: Occurrence) -> bool:
         try:
-            self.ring_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
+            self.find_from(at_of(occurrence.at) + 1, END, occurrence.index, self.search())
         except BudgetExceeded:
             return True
         return False
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         stop = min(END, at_of(instant + SECOND - timedelta.resolution))
-        return self.search_back(occurrence, stop) if self.count is None else self.walk_on(occurrence, stop)
+        return self.search_latest(occurrence, stop) if self.count is None else self.count_up_to(occurrence, stop)
 
-    def search_back(self, occurrence: Occurrence, stop: int) -> Occurrence:
-        """Halves the time between the last ring known and the moment asked for, until nothing is left between."""
+    def search_latest(self, occurrence: Occurrence, stop: int) -> Occurrence:
+        """Bisect between the given occurrence and `stop`, until no later occurrence lies before `stop`."""
         latest, low, high = occurrence, at_of(occurrence.at) + 1, stop
         search = self.search()
         with suppress(BudgetExceeded):
             while low < high:
                 middle = (low + high) // 2
-                search.start_anew()
-                found = self.ring_from(middle, high, occurrence.index, search)
+                search.restart()
+                found = self.find_from(middle, high, occurrence.index, search)
                 if found is None:
                     high = middle
                 else:
                     latest, low = found, at_of(found.at) + 1
         return latest
 
-    def walk_on(self, occurrence: Occurrence, stop: int) -> Occurrence:
+    def count_up_to(self, occurrence: Occurrence, stop: int) -> Occurrence:
+        """Count one by one up to the last occurrence before `stop`, within the limits of one call."""
         search = self.search()
         with suppress(BudgetExceeded):
-            for _ in range(WALK):
-                found = self.ring_from(at_of(occurrence.at) + 1, stop, occurrence.index, search, counting=True)
+            for _ in range(MAX_COUNTED_PER_CALL):
+                found = self.find_from(at_of(occurrence.at) + 1, stop, occurrence.index, search, counting=True)
                 if found is None:
                     break
                 occurrence = found
@@ -120,17 +118,17 @@ class CalendarRule:
     def search(self) -> Search:
         return SearchOfOne(self.series[0]) if len(self.series) == 1 else SearchOfSeveral(self.series)
 
-    def ring_from(self, at: int, stop: int, index: int, search: Search, *, counting: bool = False) -> Occurrence | None:
-        """The first ring in [at, stop), `index` being the number reached before it.
+    def find_from(self, at: int, stop: int, index: int, search: Search, *, counting: bool = False) -> Occurrence | None:
+        """Return the first occurrence in [at, stop), or None. `index` is the number of the occurrence before it.
 
-        An RDATE is not lost if the search for what comes before it runs out. But who is counting ring after ring with
-        the same work has spent it on the way: those before the RDATE are still to be counted.
+        If the search exceeds its budget before it reaches an RDATE, the result is the RDATE. Not while `counting`: one
+        search then spends its budget on many occurrences, and those before the RDATE are still to be counted.
         """
         extra = self.extra_from(at, stop) if self.extra else None
         if extra is not None:
-            # Nobody needs to look further; but what rings at the same instant counts, and an RDATE does not.
+            # Search no further than the RDATE. A hit at its very instant takes its place, as COUNT counts the hit.
             stop = extra + 1
-        passed_over = 0
+        excluded_in_a_row = 0
         while True:
             try:
                 hit = search.next_from(at, stop) if self.count is None or index < self.count else None
@@ -145,14 +143,14 @@ class CalendarRule:
             index += 1
             if not self.excluded.covers(hit):
                 return Occurrence(instant_of(hit.at), index)
-            # A rule whose rings are taken out is alive: they have a bound of their own, and reaching it is not its end.
-            passed_over += 1
-            if passed_over > PASSED_OVER:
-                raise BadRule(self.field, f"EXDATE: takes out more than {PASSED_OVER} occurrences in a row")
-            search.pass_over()
+            # Excluded occurrences have a limit of their own. A rule that reaches it is refused; it has not ended.
+            excluded_in_a_row += 1
+            if excluded_in_a_row > MAX_EXCLUDED_IN_A_ROW:
+                raise BadRule(self.field, f"EXDATE: takes out more than {MAX_EXCLUDED_IN_A_ROW} occurrences in a row")
+            search.refund_last()
             at = hit.at + 1
             if self.count is None and len(self.series) == 1:
-                at = max(at, self.excluded.silent_until(hit))
+                at = max(at, self.excluded.excluded_until(hit))
 
     def extra_from(self, at: int, stop: int) -> int | None:
         position = bisect_left(self.extra, at)
@@ -161,6 +159,8 @@ class CalendarRule:
 
 @dataclass(frozen=True, slots=True)
 class IntervalRule:
+    """A rule of every_seconds: elapsed time from its start, to the microsecond and without drift."""
+
     start: datetime
     every: timedelta
 
@@ -171,27 +171,27 @@ class IntervalRule:
         return self.number(max(0, (occurrence.at - self.start) // self.every + 1))
 
     def is_cut_short(self, occurrence: Occurrence) -> bool:
-        return False  # it is computed, not searched for
+        return False  # an interval needs no search
 
     def latest_before(self, occurrence: Occurrence, instant: datetime) -> Occurrence:
         latest = self.number((min(instant, END_INSTANT) - self.start - timedelta.resolution) // self.every)
         return latest if latest is not None and latest.at > occurrence.at else occurrence
 
     def number(self, steps: int) -> Occurrence | None:
-        """The ring so many steps after the start."""
+        """Return the occurrence that many steps after the start, or None if it is after 2199."""
         if steps < 0 or self.every * steps >= END_INSTANT - self.start:
             return None
         return Occurrence(self.start + self.every * steps, steps + 1)
 
 
 def occurrences(rule: Rule, after: datetime, limit: int, since: Occurrence | None = None) -> list[datetime]:
-    """Up to `limit` instants strictly after `after`.
+    """Return up to `limit` instants after `after`, for a preview.
 
-    A rule with COUNT is counted from `since`, an occurrence already known, or from its first; if that is some thousands
-    of occurrences before `after`, the list is empty rather than the caller held up.
+    A rule with COUNT is counted from `since`, an occurrence that the caller knows, or from its first. If thousands of
+    occurrences lie before `after`, the list is empty, because counting them would take too long.
     """
     current = since or rule.first()
-    for _ in range(CALLS):
+    for _ in range(MAX_PREVIEW_CALLS):
         if current is None or current.at > after:
             break
         current = rule.next_after(rule.latest_before(current, after + datetime.resolution))

@@ -1,122 +1,120 @@
-"""The lines of one rule searched together: the nearest ring of any of them, and none of them at the cost of another.
+"""Searches the RRULE lines of one rule together, for the nearest occurrence of any of them.
 
-Every RRULE has a bound on work of its own. One that reaches it has no ring as far as this answer is concerned, and the
-others ring on; only where nothing else is found it is said that the search ran out. So that a line which finds nothing
-for years does not spend its whole bound on every ring of a line beside it, it is looked at a little first, and further
-only up to the nearest ring that the others have.
+Every line has its own search budget. A line that exceeds it counts as having no occurrence, and the others go on; only
+if none of them finds anything, the search raises BudgetExceeded. A line that finds nothing for years must not spend its
+whole budget on each occurrence of another line. So every line is first searched for a few steps, and further only up to
+the nearest occurrence that the others have found.
 """
 
 from typing import Protocol
 
-from shared.recurrence.arithmetic import BEGIN, STEPS, BudgetExceeded, SearchBudget
+from shared.recurrence.arithmetic import BEGIN, MAX_STEPS, BudgetExceeded, SearchBudget
 from shared.recurrence.series import Hit, Series, closer
 
-ROUNDS = (100, 1_000, STEPS)
-"""Steps that a line may take before the others get their turn: what is near is found before anyone looks far."""
+# How many steps a line may take in each round before the other lines take theirs.
+ROUND_STEPS = (100, 1_000, MAX_STEPS)
 
-CHEAP_STEPS = 4
-"""What finding the next ring costs as a rule; a search that needs more pays for it."""
+# Most searches for the next occurrence take no more than these steps.
+REFUNDED_STEPS = 4
 
 
 class Search(Protocol):
-    """The search for one ring, or for several that share its budget."""
+    """A search for one occurrence, or for several in a row that share its budget."""
 
     def next_from(self, at: int, stop: int) -> Hit | None:
-        """The first ring in [at, stop); BudgetExceeded if that could not be found out."""
+        """Return the first hit in [at, stop), or None. Raises BudgetExceeded if the budget does not suffice."""
 
-    def pass_over(self) -> None:
-        """What was found last is taken out by EXDATE. Finding it costs nothing, unless it was hard to find."""
+    def refund_last(self) -> None:
+        """Give back the steps of the last hit, up to REFUNDED_STEPS: EXDATE excludes it."""
 
-    def start_anew(self) -> None:
-        """Forgets what is ahead, for a search that begins elsewhere; what was spent remains spent."""
+    def restart(self) -> None:
+        """Forget the hits found ahead, so that the search can go on from another place. The budget stays as it is."""
 
 
 class SearchOfOne:
-    """A single line: all that most rules have."""
+    """The search of a rule with one line, as most rules are."""
 
     __slots__ = ("before", "budget", "series")
 
     def __init__(self, series: Series) -> None:
         self.series, self.budget = series, SearchBudget()
-        self.before = STEPS
+        self.before = MAX_STEPS
 
     def next_from(self, at: int, stop: int) -> Hit | None:
         self.before = self.budget.left
         return self.series.next_from(at, stop, self.budget)
 
-    def pass_over(self) -> None:
-        self.budget.give_back(min(self.before - self.budget.left, CHEAP_STEPS))
+    def refund_last(self) -> None:
+        self.budget.refund(min(self.before - self.budget.left, REFUNDED_STEPS))
 
-    def start_anew(self) -> None:
-        """There is nothing to forget."""
+    def restart(self) -> None:
+        """Do nothing: this search remembers no hits."""
 
 
-class Line:
-    """One series of several, and what this search knows of it."""
+class LineSearch:
+    """The search of one line among several: its budget, and the hit that it has found ahead."""
 
-    __slots__ = ("before", "budget", "clear_until", "hit", "series", "tries")
+    __slots__ = ("before", "budget", "hit", "searched_until", "series", "tries")
 
     def __init__(self, series: Series) -> None:
         self.series, self.budget = series, SearchBudget()
-        self.before = STEPS
+        self.before = MAX_STEPS
         self.hit: Hit | None = None
-        self.clear_until = BEGIN
-        """Nothing that is still ahead rings before this."""
-        self.tries = 0
-        """Rounds that were too short. Each is tried once, so what they cost is not counted."""
+        self.searched_until = BEGIN  # the line has no further hit before this
+        self.tries = 0  # rounds that were too short; each is tried once, so their steps do not count
 
-    def leave_behind(self, at: int) -> None:
+    def forget_before(self, at: int) -> None:
         self.before = self.budget.left
         if self.hit is not None and self.hit.at < at:
             self.hit = None
 
-    def is_open(self, stop: int) -> bool:
-        """Whether it may ring before this, for all that is known."""
-        return self.hit is None and self.clear_until < stop
+    def may_have_hit(self, stop: int) -> bool:
+        """Return whether the line may have a hit before `stop` that is not found yet."""
+        return self.hit is None and self.searched_until < stop
 
-    def look(self, at: int, stop: int) -> None:
-        """Looks for the first ring in [at, stop) as far as its round allows."""
-        allowed = min(ROUNDS[self.tries], self.budget.left)
+    def search_round(self, at: int, stop: int) -> None:
+        """Search for the first hit in [at, stop), with the steps that the current round allows."""
+        allowed = min(ROUND_STEPS[self.tries], self.budget.left)
         budget = SearchBudget(allowed)
         try:
-            self.hit = self.series.next_from(max(at, self.clear_until), stop, budget)
+            self.hit = self.series.next_from(max(at, self.searched_until), stop, budget)
         except BudgetExceeded:
-            if self.tries < len(ROUNDS) - 1:
+            if self.tries < len(ROUND_STEPS) - 1:
                 self.tries += 1
             else:
                 self.budget.left = 0
         else:
             self.budget.left -= allowed - budget.left
-            self.clear_until = stop if self.hit is None else self.hit.at
+            self.searched_until = stop if self.hit is None else self.hit.at
 
 
 class SearchOfSeveral:
-    """Up to four lines, each with its own budget."""
+    """The search of a rule with two to four lines."""
 
     __slots__ = ("lines",)
 
     def __init__(self, series: tuple[Series, ...]) -> None:
-        self.lines = tuple(Line(one) for one in series)
+        self.lines = tuple(LineSearch(one) for one in series)
 
     def next_from(self, at: int, stop: int) -> Hit | None:
         hard = False
         for line in self.lines:
-            line.leave_behind(at)
-            if line.tries == 0 and line.is_open(stop):
-                # Not held back by the others: what it finds far ahead is kept for later.
-                line.look(at, stop)
+            line.forget_before(at)
+            if line.tries == 0 and line.may_have_hit(stop):
+                # An easy line may search as far as `stop`: it keeps a hit far ahead for later calls.
+                line.search_round(at, stop)
             hard = hard or line.tries > 0
         if hard:
-            self.look_further(at, stop)
+            self.search_hard_lines(at, stop)
         return self.nearest()
 
-    def look_further(self, at: int, stop: int) -> None:
-        """The hard lines, in rounds, and none of them further than it must."""
-        for tries in range(1, len(ROUNDS)):
+    def search_hard_lines(self, at: int, stop: int) -> None:
+        """Search the lines that the first round was too short for, in rounds, and only up to the nearest hit."""
+        for tries in range(1, len(ROUND_STEPS)):
             for line in self.lines:
-                if line.tries == tries and line.is_open(bound := self.nearest_or(stop)):
-                    line.look(at, bound)
-        if self.nearest() is None and any(line.is_open(stop) for line in self.lines):
+                if line.tries == tries and line.may_have_hit(bound := self.search_bound(stop)):
+                    line.search_round(at, bound)
+        if self.nearest() is None and any(line.may_have_hit(stop) for line in self.lines):
             raise BudgetExceeded
 
     def nearest(self) -> Hit | None:
@@ -125,16 +123,16 @@ class SearchOfSeveral:
             found = found if line.hit is None else closer(found, line.hit)
         return found
 
-    def nearest_or(self, stop: int) -> int:
-        """Where looking is of no more use. At the very instant of the nearest it is: two that meet ring once."""
+    def search_bound(self, stop: int) -> int:
+        """Return the end of the useful range: just after the nearest hit, as hits of one instant are one occurrence."""
         nearest = min((line.hit.at for line in self.lines if line.hit is not None), default=stop)
         return min(stop, nearest + 1)
 
-    def pass_over(self) -> None:
+    def refund_last(self) -> None:
         for line in self.lines:
             if line.budget.left:
-                line.budget.give_back(min(line.before - line.budget.left, CHEAP_STEPS))
+                line.budget.refund(min(line.before - line.budget.left, REFUNDED_STEPS))
 
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         for line in self.lines:
-            line.hit, line.clear_until = None, BEGIN
+            line.hit, line.searched_until = None, BEGIN

@@ -1,4 +1,4 @@
-"""A pattern of wall times laid on the absolute line of a zone: what rings next from any moment, in order."""
+"""Converts the wall times of a pattern into instants of a zone, in order."""
 
 from typing import NamedTuple
 
@@ -6,25 +6,25 @@ from shared.recurrence.arithmetic import BEGIN, DAY, END, NEVER, SearchBudget
 from shared.recurrence.patterns import Pattern
 from shared.recurrence.zones import Clock
 
-APART = 2 * DAY
-"""Clocks of the same zone, at any two times, differ by less than this."""
+# Two offsets of one zone, at any two times, differ by less than this.
+MAX_OFFSET_DIFFERENCE = 2 * DAY
 
-NEW_SPAN = 30
-"""Steps of work that going on to another span may cost, if the changes of its year have to be found first."""
+# What going on to another span costs, as the changes of its year may have to be found first.
+NEW_SPAN_STEPS = 30
 
 
 class Hit(NamedTuple):
+    """An instant at which a series has an occurrence, and what the clock shows then."""
+
     at: int
-    walls: tuple[int, ...]
-    """What the clock showed; two where a time shifted out of a gap meets one that is there already."""
-    clear_until: int
-    """Up to here, or to its own instant, this series reads its clock with one offset only."""
+    walls: tuple[int, ...]  # two if a time that is shifted out of a gap meets another occurrence
+    single_offset_until: int  # up to here, or to `at`, the series uses one offset only
 
 
 class Series:
-    """One RRULE, or one cron expression, in its zone, from its start to its end.
+    """One RRULE or cron expression in its zone, from its start to its end.
 
-    Both are instants; a rule that lives on the wall clock has them in wall time as well, which says more in a fold.
+    Start and end are instants. A rule of wall times has them as wall times, too: in a fold these tell more.
     """
 
     __slots__ = ("clock", "first_wall", "pattern", "start", "stop", "stop_wall")
@@ -44,14 +44,14 @@ class Series:
         self.stop_wall = NEVER if last_wall is None else last_wall + 1
 
     def next_from(self, at: int, stop: int, budget: SearchBudget) -> Hit | None:
-        """The first ring in [at, stop)."""
+        """Return the first hit in [at, stop), or None."""
         at, stop = max(at, self.start), min(stop, self.stop)
         price = 1
         while at < stop:
             budget.spend(price)
-            price = NEW_SPAN
+            price = NEW_SPAN_STEPS
             span = self.clock.span_at(at)
-            # Not beyond the bound: a span may have a year of steps that meet nothing.
+            # Not beyond `stop`: a span may be a year long without any hit.
             end = min(span.end, stop)
             nearest, resume = None, None
             for offset in span.offsets:
@@ -66,13 +66,14 @@ class Series:
                 return nearest
             at = span.end
             if resume is not None and not span.goes_back:
-                at = max(at, resume - APART)
+                at = max(at, resume - MAX_OFFSET_DIFFERENCE)
         return None
 
 
 def closer(one: Hit | None, other: Hit) -> Hit:
+    """Return the earlier hit. Two hits at one instant become one."""
     if one is None or other.at < one.at:
         return other
     if other.at == one.at:
-        return Hit(one.at, one.walls + other.walls, min(one.clear_until, other.clear_until))
+        return Hit(one.at, one.walls + other.walls, min(one.single_offset_until, other.single_offset_until))
     return one

@@ -1,4 +1,4 @@
-"""Where a rule begins: `start_at` of the request, or DTSTART of its text, as an instant and as the clock shows it."""
+"""The start of a rule: `start_at` of the request or DTSTART of its text, as an instant and as a wall time."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A local start inside a gap counts from the shifted instant, one inside a fold from the first pass on."""
+    """The start of a rule. A local start in a gap is shifted after it; one in a fold is its first pass."""
 
     zone: ZoneInfo
     instant: datetime
@@ -39,7 +39,7 @@ def start_from_text(text: str, timezone: str) -> Start:
 
 
 def start_from_dtstart(moment: Moment, timezone: str) -> Start:
-    """TZID names the zone of the whole rule, unless the request names another one itself."""
+    """Read DTSTART. Its TZID is the zone of the whole rule; the request must not name another one."""
     if moment.zone is not None and timezone not in {"UTC", moment.zone}:
         raise BadRule("timezone", f"timezone: {timezone[:64]} is not {moment.zone[:64]}, the TZID of DTSTART")
     zone = load_zone(timezone) if moment.zone is None else load_zone(moment.zone, "rrule")
@@ -49,7 +49,7 @@ def start_from_dtstart(moment: Moment, timezone: str) -> Start:
 
 def start_of(moment: datetime, zone: ZoneInfo, field: str) -> Start:
     name = "start_at" if field == "start_at" else "DTSTART"
-    # One year of room, so that no conversion below can leave the calendar.
+    # Within one more year, so that no conversion below leaves the calendar of Python.
     if not FIRST_YEAR - 1 <= moment.year <= LAST_YEAR + 1:
         raise BadRule(field, f"{name}: {moment.year} is not between {FIRST_YEAR} and {LAST_YEAR}")
     if moment.tzinfo is None:

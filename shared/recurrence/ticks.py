@@ -1,7 +1,7 @@
-"""The wall times of hourly, minutely and secondly rules: even steps of elapsed time, seen on the wall clock.
+"""The pattern of hourly, minutely and secondly rules: even steps of elapsed time, as wall times.
 
-The grid is laid on the absolute line from DTSTART on, so that a change of the zone's offset neither stretches nor
-doubles a step; what the clock shows there decides about BYHOUR and the other limits. Hence the offset in the question.
+The grid of steps is in elapsed time from DTSTART on, so a change of the zone's offset neither stretches nor doubles a
+step. BYHOUR and the other limits apply to what the clock shows there: that is why `seek` takes the offset.
 """
 
 from bisect import bisect_left
@@ -16,6 +16,8 @@ UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 
 
 class Ticks:
+    """A pattern whose wall times are the steps of an even grid that pass the limits of the rule."""
+
     __slots__ = ("days", "inside_by_offset", "limits", "parts", "start_at", "step", "unit")
 
     def __init__(self, parts: RuleParts, days: EveryDays, start_at: int) -> None:
@@ -23,7 +25,7 @@ class Ticks:
         self.unit = UNITS[parts.freq]
         self.step = parts.interval * self.unit
         self.inside_by_offset: dict[int, tuple[int, ...]] = {}
-        # What limits a unit: the size of the larger one it is counted in, its own size, and its values.
+        # For each limit: the size of the larger unit, the size of the limited unit, and its allowed values.
         sizes = ((DAY, 3600, parts.hour), (3600, 60, parts.minute), (60, 1, parts.second))
         self.limits = tuple((whole, size, values) for whole, size, values in sizes if values and size >= self.unit)
 
@@ -48,13 +50,13 @@ class Ticks:
                     return wall
                 break
             wall = tick + self.unit
-        # Another offset moves the grid a little, but not the days; and a unit cut by `high` may still ring in it.
+        # Another offset moves the grid a little, but not the days; and the unit around `high` may still have a hit.
         day = self.days.next_day(high // DAY, budget)
         tick = grid - (grid - high + self.unit) // self.step * self.step
         return NEVER if day is None else max(high, day * DAY, tick)
 
     def not_before(self, tick: int, budget: SearchBudget) -> int:
-        """The tick itself if the clock allows it, else the next moment at which it may."""
+        """Return the tick if it passes the limits, else the next wall time that may pass them."""
         day = self.days.next_day(tick // DAY, budget)
         if day is None:
             return NEVER
@@ -69,7 +71,7 @@ class Ticks:
 
 
 def seconds_inside(parts: RuleParts, start: int) -> tuple[int, ...]:
-    """Where in each unit the rule rings: what finer parts say, or where in its unit the start is."""
+    """Return the seconds of each unit that the rule names: by its finer parts, or else by its start."""
     seconds = parts.second or (start % 60,)
     minutes = parts.minute or (start // 60 % 60,)
     if parts.freq == "HOURLY":

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Backoff:
-    """Pauses double from `first` to `cap` seconds. Each is shortened at random by up to half, so that replicas do not
-    retry in step.
-    """
+    """Pauses that double from `first` to `cap` seconds, minus up to half at random: replicas must not retry in step."""
 
     first: float = 0.2
     cap: float = 10.0

@@ -21,9 +21,7 @@ class Stage(StrEnum):
 
 
 def lateness_by_stage(registry: CollectorRegistry, *stages: Stage) -> dict[Stage, Histogram]:
-    """Return the histogram of each stage that the service sees. Call this once: a lookup of a label takes as long as an
-    observation.
-    """
+    """Return the histogram of each stage. Call this once: a lookup by label takes as long as an observation."""
     lateness = Histogram(
         "occurrence_lateness_seconds", "From due_at to the stage", ["stage"], buckets=BOUNDS, registry=registry
     )

@@ -138,9 +138,7 @@ def waiting_outside() -> Iterator[None]:
 
 
 async def watched_apart(name: str, loop: Awaitable[None]) -> None:
-    """Run a loop that another loop starts, and watch it under its own name. A wait of one does not make the other count
-    as alive.
-    """
+    """Run a loop that another loop starts, and watch it under its own name: a wait of one says nothing of the other."""
     current = _current.get()
     await (current.watchdog.watched(name, loop) if current else loop)
 

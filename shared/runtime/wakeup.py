@@ -4,9 +4,7 @@ import asyncio
 
 
 class Wakeup:
-    """One task sets it when a loop should look for work at once. It stays set until the loop clears it, so no wakeup is
-    lost while the loop is busy.
-    """
+    """Tells a loop to look for work at once. It stays set until the loop clears it, so a busy loop misses none."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -162,9 +162,7 @@ class SplittingReader(asyncio.StreamReader):
         return end
 
     def _add_heartbeat(self, left: list[bytes]) -> None:
-        """Pass a heartbeat to aiormq when takers took all frames: it closes a connection on which it sees none for
-        long.
-        """
+        """Pass aiormq a heartbeat if takers took all frames: it closes a connection that is silent for long."""
         now = self._clock()
         if now - self._heartbeat_at >= _HEARTBEAT_SECONDS:
             self._heartbeat_at = now
@@ -172,9 +170,7 @@ class SplittingReader(asyncio.StreamReader):
 
 
 def _with_bounded_frames(tune: bytes) -> bytes:
-    """Return Connection.Tune with frame_max lowered to MAX_FRAME_BYTES: aiormq accepts the value that it reads there. A
-    value of 0 means no limit.
-    """
+    """Lower frame_max in Connection.Tune to MAX_FRAME_BYTES: aiormq accepts what it reads there. 0 means no limit."""
     offered = _size.unpack_from(tune, _FRAME_MAX)[0]
     accepted = min(offered or MAX_FRAME_BYTES, MAX_FRAME_BYTES)
     return tune[:_FRAME_MAX] + _size.pack(accepted) + tune[_FRAME_MAX + _size.size :]

@@ -136,9 +136,7 @@ def is_delivery(data: bytes, start: int) -> bool:
 
 
 def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
-    """Return the message at `start` and the place after it. Raises ValueError if it is unusual, Incomplete if part of
-    it has not arrived.
-    """
+    """Return the message at `start` and the place after it. Raises ValueError if it is unusual, or Incomplete."""
     end_of_method, end_of_header, end = _ends(data, start)
     delivery = read_delivery(data, start, end_of_method)
     try:

@@ -68,9 +68,7 @@ _MAX_HEADER_NAME_LENGTH = 100
 
 
 class PublishBatch:
-    """A published batch. Its `results` are UNKNOWN until the broker answers; `answered` is done when it has answered
-    all.
-    """
+    """A published batch. Its `results` are UNKNOWN until the broker answers; `answered` is done when all have one."""
 
     def __init__(self, messages: Sequence[OutgoingMessage], first_tag: int) -> None:
         # A return names its message by message_id alone. A message without one gets a new one for every publish.
@@ -101,9 +99,7 @@ class PublishBatch:
             self._answer(place, place + 1, PublishResult.RETURNED)
 
     def _answer(self, start: int, end: int, result: PublishResult) -> None:
-        """Set the result of messages `start` to `end - 1` that have none. Ignore places outside the batch: they are
-        confirms of earlier publishes.
-        """
+        """Set the missing results of messages `start` to `end - 1`. Places outside belong to earlier batches."""
         start, end = max(start, 0), min(end, len(self.results))
         if end <= start:
             return
