@@ -367,8 +367,8 @@ _SHARED = (
         name="fold-rings-twice",
         harm="In the night when the clocks go back, a daily job rings twice.",
         file="shared/recurrence/zones.py",
-        before="silent.append((change.at, change.at - length))",
-        after="silent.append((change.at, change.at))",
+        before="skipped.append((change.at, change.at - length))",
+        after="skipped.append((change.at, change.at))",
         tests=("tests/unit/recurrence/test_daylight_saving.py::test_the_rings_around_a_change_are",),
     ),
     Mutant(

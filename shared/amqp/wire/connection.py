@@ -82,7 +82,7 @@ class SplittingReader(asyncio.StreamReader):
         self._clock = clock
         self._heartbeat_at = 0.0
         self._socket: asyncio.Transport | None = None
-        self._paused: set[int] = set()
+        self._full_channels: set[int] = set()
 
     def divert(self, channel: int, taker: Taker) -> None:
         """Offer the frames of the channel to the taker first, until the channel is closed."""
@@ -96,18 +96,18 @@ class SplittingReader(asyncio.StreamReader):
         """Stop reading from the broker until `resume`; TCP then makes the broker wait. All frames of the connection
         wait too: heartbeats, confirms, Channel.Close.
         """
-        self._paused.add(channel)
+        self._full_channels.add(channel)
         self._read_if_there_is_room()
 
     def resume(self, channel: int) -> None:
-        if channel in self._paused:
-            self._paused.remove(channel)
+        if channel in self._full_channels:
+            self._full_channels.remove(channel)
             self._read_if_there_is_room()
 
     def _read_if_there_is_room(self) -> None:
         if self._socket is None or self._socket.is_closing():
             return
-        if self._paused:
+        if self._full_channels:
             self._socket.pause_reading()
         else:
             self._socket.resume_reading()
@@ -116,7 +116,7 @@ class SplittingReader(asyncio.StreamReader):
         """Split the bytes that have arrived. asyncio calls this for each chunk."""
         if left := self._split(bytes(data)):
             super().feed_data(left)
-        if self._paused:  # StreamReader resumes the transport when aiormq has read its buffer
+        if self._full_channels:  # StreamReader resumes the transport when aiormq has read its buffer
             self._read_if_there_is_room()
 
     def _split(self, data: bytes) -> bytes:
