@@ -167,6 +167,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     return items.sort(key=lambda item: -groups[_group(item)])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test of a group that is not kept on one worker: each worker would start the servers of the group."""
+    in_groups = item.config.getoption("loadgroup", default=False)  # set by pytest-xdist, on its workers
+    if in_groups and item.get_closest_marker("xdist_group") and name_of(item.nodeid) == item.nodeid:
+        pytest.fail(
+            f"pytest {pytest.__version__} and the pytest-xdist beside it spread a group of tests over all workers. "
+            "Run `make setup`: it installs the versions of requirements-dev.lock.",
+            pytrace=False,
+        )
+
+
 def _group(item: pytest.Item) -> str:
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark and mark.args else item.nodeid
