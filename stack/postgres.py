@@ -19,7 +19,7 @@ from stack.stack_part import StackPart
 from stack.unprivileged import Quarters, find_quarters
 
 DATABASE = "duebell"
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 STOP_SECONDS = 20.0
 ATTEMPTS = 3
 
@@ -98,8 +98,8 @@ class Postgres(StackPart):
         self.start()
 
     def close(self) -> None:
-        """Stop it for good and remove its data."""
-        self.stop()
+        """End the server and remove its data. The data goes, so no checkpoint is written."""
+        self.stop("immediate")
         if self._claim is not None:
             self._claim.empty()
             self._claim.release()
