@@ -32,7 +32,7 @@ def parked(name: str, field: str, content: Any, **options: Any) -> Case:
 
 
 def judged(name: str, field: str | None, content: Any, **options: Any) -> Case:
-    """For tables in which some are stored and some are parked."""
+    """Make a case from a table that has both stored and parked cases."""
     return Case(name, _body(name, content), field, **options)
 
 

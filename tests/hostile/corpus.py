@@ -21,8 +21,8 @@ from tests.hostile.families import (
     ids,
     kinds,
     message_properties,
+    pause_and_trigger,
     rules,
-    steering,
     times,
     urls,
 )
@@ -38,7 +38,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "bombs": bombs.cases,
     "urls": urls.cases,
     "headers": headers.cases,
-    "steering": steering.cases,
+    "pause_and_trigger": pause_and_trigger.cases,
     "message_properties": message_properties.cases,
 }
 # Something of up to 16 bytes, a hundred times or more in a row.
@@ -46,7 +46,7 @@ REPEATED = re.compile(rb"(.{1,16}?)\1{99,}", re.DOTALL)
 
 
 def generated() -> dict[str, str]:
-    """The files, by family."""
+    """Return the text of each corpus file, by family."""
     return {family: "".join(f"{to_line(case)}\n" for case in cases()) for family, cases in FAMILIES.items()}
 
 
@@ -55,7 +55,7 @@ def committed() -> dict[str, str]:
 
 
 def load() -> list[Case]:
-    """Every case of the committed files."""
+    """Return every case of the committed files."""
     return [from_line(line) for text in committed().values() for line in text.splitlines()]
 
 

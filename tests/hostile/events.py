@@ -9,7 +9,7 @@ from typing import Any
 from tests.hostile.case import Case, judged, parked, stored
 from tests.hostile.corpus import DIRECTORY, from_line, to_line
 from tests.hostile.families.framing import ENCODINGS, NOT_UTF8
-from tests.hostile.families.headers import NOT_NAMES, NOT_VALUES, OURS
+from tests.hostile.families.headers import NOT_NAMES, NOT_VALUES, RESERVED
 from tests.hostile.families.kinds import NOT_TEXT, TOPICS
 from tests.hostile.families.message_properties import HEADERS, NOT_HEADERS
 from tests.hostile.urls import refused_urls
@@ -125,7 +125,7 @@ def _webhooks() -> Iterator[Case]:
     yield _judged("event webhook of nothing", "webhook.url", webhook={})
     for number, url in enumerate(refused_urls(8080)[::4]):
         yield _judged(f"event url {url[:40]!r}, {number}", "webhook.url", webhook={"url": url})
-    for name in [*OURS[::3], *NOT_NAMES[::3]]:
+    for name in [*RESERVED[::3], *NOT_NAMES[::3]]:
         yield _judged(f"event header {name!r}", "webhook.headers", webhook={"url": URL, "headers": {name: "x"}})
     for number, value in enumerate(NOT_VALUES[:-1:3]):
         yield _judged(

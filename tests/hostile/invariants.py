@@ -1,4 +1,4 @@
-"""What must hold for whatever a parser makes of any bytes at all."""
+"""What holds for every command that the parser returns, from any bytes."""
 
 import json
 from itertools import pairwise

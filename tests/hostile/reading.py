@@ -1,4 +1,4 @@
-"""A case as the consumer meets it: through the wire's decoder and the parser, without a broker in between."""
+"""Reads a case as the consumer does, through the decoder of the wire and the parser, without a broker in between."""
 
 import struct
 from datetime import datetime

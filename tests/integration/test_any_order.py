@@ -1,4 +1,4 @@
-"""Commands that come in any order, more than once, and to several consumers at the same time: the end is the same."""
+"""Commands in any order, repeated, and to several consumers at the same time leave the same jobs behind."""
 
 import asyncio
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def cancel(job_id: str) -> Command:
 async def test_every_order_of_request_reschedule_and_cancel_over_two_consumers_ends_the_same(
     site: Site, app: Application, database: Any
 ) -> None:
-    """One command at a time for each consumer, so that neighbours go to different ones."""
+    """Each consumer takes one command at a time, so that consecutive commands go to different consumers."""
     expected = {}
     async with AsyncExitStack() as consumers:
         for _ in range(2):
@@ -60,31 +60,35 @@ async def test_every_order_of_request_reschedule_and_cancel_over_two_consumers_e
     assert await app.count(site.names.parked) == 0
 
 
-async def test_every_command_three_times_is_as_good_as_once(site: Site, app: Application, database: Any) -> None:
-    """Before, while and after the job is pending: nothing rings twice, and nothing comes back to life."""
-    rings = a_request(id="rings", at=in_seconds(0.5))
+async def test_every_command_sent_three_times_has_the_effect_of_one(
+    site: Site, app: Application, database: Any
+) -> None:
+    """The command is repeated before the job is stored, while it is pending and after it is done. The job fires once,
+    and an ended job stays ended.
+    """
+    fires = a_request(id="fires", at=in_seconds(0.5))
     async with running_consumer(site), running_consumer(site), running_producer(site):
         for _ in range(3):
-            await app.ask(rings)
+            await app.ask(fires)
             await app.ask({"id": "doomed"}, key="schedule.cancel")
         for _ in range(3):
             await app.ask(a_request(id="doomed", at=in_seconds(0)))
         await app.hears(1)
-        done = await wait_for_status(database, "rings", "done")
+        done = await wait_for_status(database, "fires", "done")
         for _ in range(3):
-            assert (await app.ask(rings))["outcome"] in {"duplicate", "rejected"}
+            assert (await app.ask(fires))["outcome"] in {"duplicate", "rejected"}
         await app.ask(a_request(id="last", at=in_seconds(0)))
         await app.hears(2)
-        assert await read_job(database, "rings") == done
+        assert await read_job(database, "fires") == done
         assert (await read_job(database, "doomed"))["status"] == "cancelled"
-    assert [event.content["id"] for event in app.heard] == ["rings", "last"]
+    assert [event.content["id"] for event in app.heard] == ["fires", "last"]
 
 
 async def test_batches_in_opposite_orders_at_the_same_time_do_not_deadlock(
     site: Site, app: Application, database: Any
 ) -> None:
-    """Two consumers reschedule the same jobs again and again, one from the front, one from the back; somebody holds
-    a row in the middle for a moment, so that both have locks while they wait.
+    """Two consumers reschedule the same jobs again and again, in opposite orders. The test holds a row in the middle
+    for a moment, so that both consumers hold locks while they wait.
     """
     ids = [f"job-{number:06}" for number in range(1, 101)]
     await insert_due(database, 100, late=timedelta(days=-1))

@@ -1,4 +1,4 @@
-"""What many commands come to in one batch is what they come to one by one, whoever sends them."""
+"""A batch of commands of several users has the same effect as the commands one by one."""
 
 import json
 import random
@@ -27,8 +27,8 @@ JobsCommand = tuple[str, dict[str, Any], str | None]
 
 @pytest.fixture
 async def handler(site: Site) -> AsyncIterator[BatchHandler]:
-    """Its first half: it stores, and there is nobody to answer."""
-    publisher = Publisher(Broker(site.amqp_url, name="nobody", names=site.names))
+    """Make a handler of which only `store` is used: its publisher has no connection."""
+    publisher = Publisher(Broker(site.amqp_url, name="unused", names=site.names))
     async with open_pool(site.database_url, "test", size=2) as pool:
         yield BatchHandler(pool, publisher, site.names, Metrics(CollectorRegistry()), 1000, 5.0, operators=("root",))
 
@@ -51,7 +51,7 @@ def a_random_command(chance: random.Random, job_id: str) -> JobsCommand:
 
 
 def shuffled_together(chance: random.Random, each: list[list[JobsCommand]]) -> list[JobsCommand]:
-    """In any order, but each job's own in theirs."""
+    """Shuffle the commands of all jobs together, and keep the order of the commands of each job."""
     turns = [number for number, commands in enumerate(each) for _ in commands]
     chance.shuffle(turns)
     rest = [iter(commands) for commands in each]
@@ -69,8 +69,10 @@ async def _rows(database: Any) -> list[tuple[Any, ...]]:
     ] + [tuple(row) for row in triggers]
 
 
-def told_in_order(messages: list[JobsCommand], answers: list[Answer]) -> list[tuple[Any, ...]]:
-    """What does not depend on folding: requests of one batch are told as if the best had come first."""
+def unmerged_answers(messages: list[JobsCommand], answers: list[Answer]) -> list[tuple[Any, ...]]:
+    """Return the answers that do not depend on merging. Those to requests do: requests of one batch are answered as if
+    the one with the highest revision had come first.
+    """
     return [
         (content["id"], key, given.outcome, given.errors)
         for (key, content, _), given in zip(messages, answers, strict=True)
@@ -79,7 +81,7 @@ def told_in_order(messages: list[JobsCommand], answers: list[Answer]) -> list[tu
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_batch_comes_to_what_its_commands_come_to_one_by_one(
+async def test_a_batch_has_the_effect_of_its_commands_one_by_one(
     handler: BatchHandler, database: Any, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -93,14 +95,16 @@ async def test_a_batch_comes_to_what_its_commands_come_to_one_by_one(
     one_by_one = [answer for message in messages for answer in await handler.store([message])]
 
     assert after_batch == await _rows(database)
-    assert told_in_order(commands, together) == told_in_order(commands, one_by_one)
-    told = {(key, given.outcome) for (key, _, _), given in zip(commands, together, strict=True)}
+    assert unmerged_answers(commands, together) == unmerged_answers(commands, one_by_one)
+    outcomes = {(key, given.outcome) for (key, _, _), given in zip(commands, together, strict=True)}
     for wanted in [("pause", "paused"), ("resume", "resumed"), ("trigger", "triggered"), ("trigger", "duplicate")]:
-        assert (f"schedule.{wanted[0]}", wanted[1]) in told, "this seed shows too little"
+        assert (f"schedule.{wanted[0]}", wanted[1]) in outcomes, "this seed shows too little"
 
 
-async def test_the_whole_batch_again_changes_nothing(handler: BatchHandler, database: Any) -> None:
-    """As after a crash between its commits and its acknowledgement. What was refused for want of a job may find one."""
+async def test_storing_a_batch_again_changes_nothing(handler: BatchHandler, database: Any) -> None:
+    """So it is after a crash between the commit and the acknowledgement. A command that was refused because its job did
+    not exist may find the job the second time.
+    """
     chance = random.Random(7)
     each = [[a_random_command(chance, f"job-{job:02}") for _ in range(LENGTH)] for job in range(JOBS)]
     requests = [

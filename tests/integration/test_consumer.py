@@ -1,4 +1,4 @@
-"""Commands through the real consumer: stored, answered, parked, in whatever order and however often they come."""
+"""Commands through the real consumer are stored, answered and parked, in any order and any number of times."""
 
 import asyncio
 import json
@@ -67,7 +67,9 @@ async def test_a_higher_revision_reschedules_and_a_lower_one_does_not(
         assert (row["revision"], row["payload"]) == (6, None), "a reschedule replaces the whole request"
 
 
-async def test_a_cancel_that_overtakes_its_request_closes_the_door(site: Site, app: Application, database: Any) -> None:
+async def test_a_cancel_that_overtakes_its_request_cancels_the_request_too(
+    site: Site, app: Application, database: Any
+) -> None:
     async with running_consumer(site):
         assert (await app.cancel("job-1"))["outcome"] == "cancelled"
         assert (await app.request(a_request()))["outcome"] == "cancelled"
@@ -76,7 +78,7 @@ async def test_a_cancel_that_overtakes_its_request_closes_the_door(site: Site, a
         assert await app.count(site.names.parked) == 0, "nothing is wrong with a request that was overtaken"
 
 
-async def test_late_commands_are_told_and_a_late_reschedule_is_kept(
+async def test_late_commands_are_rejected_and_a_late_reschedule_is_parked(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site):
@@ -103,19 +105,17 @@ async def test_the_reply_shows_the_next_three_instants(site: Site, app: Applicat
         assert reply["next_run_at"] == reply["upcoming"][0]
 
 
-async def test_a_reply_queue_that_is_gone_disturbs_nobody(site: Site, app: Application, database: Any) -> None:
+async def test_a_reply_to_a_missing_queue_delays_no_other_command(site: Site, app: Application, database: Any) -> None:
     async with running_consumer(site):
         queue, app.reply_queue = app.reply_queue, "a-queue-that-was-never-there"
-        await app.send(a_request(id="no-ears"), reply=True)
+        await app.send(a_request(id="no-queue"), reply=True)
         app.reply_queue = queue
-        assert (await app.request(a_request(id="ears")))["outcome"] == "accepted"
-        await wait_for_status(database, "no-ears", "pending")
+        assert (await app.request(a_request(id="with-queue")))["outcome"] == "accepted"
+        await wait_for_status(database, "no-queue", "pending")
 
 
 @pytest.mark.parametrize("address", ["amq.rabbitmq.reply-to.garbage", "amq.rabbitmq.reply-to.made.up"])
-async def test_a_made_up_direct_reply_address_costs_nobody_else_a_reply(
-    site: Site, app: Application, address: str
-) -> None:
+async def test_a_made_up_direct_reply_address_loses_no_other_reply(site: Site, app: Application, address: str) -> None:
     async with running_consumer(site):
         await app.request(a_request(id="before"))
         queue, app.reply_queue = app.reply_queue, address
@@ -124,7 +124,7 @@ async def test_a_made_up_direct_reply_address_costs_nobody_else_a_reply(
         assert (await app.request(a_request(id="after")))["outcome"] == "accepted"
 
 
-async def test_a_direct_reply_address_of_the_brokers_own_making_is_answered(site: Site, app: Application) -> None:
+async def test_a_direct_reply_address_that_the_broker_made_is_answered(site: Site, app: Application) -> None:
     async def on_reply(message: aio_pika.abc.AbstractIncomingMessage) -> None:
         app.replies[message.correlation_id or ""] = json.loads(message.body)
 
@@ -150,7 +150,7 @@ async def test_a_parked_message_keeps_its_properties(site: Site, app: Applicatio
             b"not JSON",
             content_type="text/plain",
             content_encoding="gzip",
-            message_id="theirs",
+            message_id="message-7",
             app_id="billing",
             priority=3,
             correlation_id="c-1",
@@ -163,7 +163,7 @@ async def test_a_parked_message_keeps_its_properties(site: Site, app: Applicatio
     assert (parked.content_type, parked.content_encoding) == ("text/plain", "gzip")
     assert (parked.app_id, parked.priority, parked.correlation_id) == ("billing", 3, "c-1")
     assert parked.headers["their"] == "own"
-    assert parked.headers["duebell-message-id"] == "theirs"
+    assert parked.headers["duebell-message-id"] == "message-7"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -203,21 +203,21 @@ async def test_four_consumers_with_shuffled_commands_end_where_one_would(
     assert await app.count(site.names.parked) == 0
 
 
-async def test_producers_are_woken_for_what_is_due_soon_and_left_alone_otherwise(site: Site, app: Application) -> None:
-    heard: list[str] = []
+async def test_producers_are_woken_only_for_jobs_that_are_due_soon(site: Site, app: Application) -> None:
+    notified: list[str] = []
     listener = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
-        await listener.add_listener(wake_producers.CHANNEL, lambda *_: heard.append("ring"))
+        await listener.add_listener(wake_producers.CHANNEL, lambda *_: notified.append("woken"))
         async with running_consumer(site):
             await app.request(a_request(id="tomorrow", at=in_seconds(86_400)))
             await app.request(a_request(id="now", at=in_seconds(0)))
 
-            async def rung() -> bool:
-                return len(heard) == 1
+            async def notified_once() -> bool:
+                return len(notified) == 1
 
-            await eventually(rung)
+            await eventually(notified_once)
             await listener.execute("select 1")
-            assert heard == ["ring"]
+            assert notified == ["woken"]
     finally:
         await listener.close(timeout=5)
 
@@ -226,9 +226,9 @@ async def test_environments_behind_different_prefixes_do_not_meet(site: Site, ap
     other = replace(site, prefix=f"{site.prefix}other.")
     try:
         async with running_consumer(other), an_application(other) as other_app:
-            await app.send(a_request(id="ours"))
-            assert (await other_app.request(a_request(id="theirs")))["outcome"] == "accepted"
+            await app.send(a_request(id="first"))
+            assert (await other_app.request(a_request(id="second")))["outcome"] == "accepted"
             assert await app.count(site.names.inbox) == 1
-            assert await read_job(database, "ours") is None
+            assert await read_job(database, "first") is None
     finally:
         await remove_topology(other)

@@ -25,13 +25,13 @@ from tests.support.services import ServiceProcess, service_process
 from tests.support.stores import Site
 from tests.unit.recurrence.test_bombs import ANSWERED
 
-# Lines of a log that would tell of a message that was more than its batch could take.
+# Events in a log by which a message would have delayed or failed its batch.
 TROUBLE = {"broker_not_ready", "inbox_lost", "batch_waits", "batch_split", "command_unreadable", "claim_failed"}
 
 
 async def send_all(app: Application, site: Site, cases: list[Case], *, neighbours: bool) -> None:
-    """Each asks for a reply, unless its properties are its own, and is followed by a neighbour that is right, so that
-    every batch has both.
+    """Publish each case. A case asks for a reply, unless it has properties of its own. With `neighbours`, a valid
+    request follows it, so that every batch has both.
     """
     reply_to = short(app.reply_queue.encode())
     async with a_raw_publisher(site.amqp_url, site.names.inbox) as publisher:
@@ -50,7 +50,7 @@ def assert_untroubled(service: ServiceProcess, name: str) -> None:
     assert [line["connection"] for line in service.said("broker_connected")].count(f"duebell-{name}") == 1
 
 
-async def test_the_whole_corpus_ends_stored_or_parked_and_harms_nobody(
+async def test_the_whole_corpus_is_stored_or_parked_and_harms_no_other_command(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     corpus = load()
@@ -74,7 +74,7 @@ async def test_the_whole_corpus_ends_stored_or_parked_and_harms_nobody(
             return True
 
         await eventually(all_are_through, within=200.0)
-        # Each once: nothing came back, nothing was tried again.
+        # Each was handled once: no message was redelivered, and no batch was retried.
         assert await handled_commands(Metrics(port)) == 2 * len(corpus)
         assert_untroubled(consumer, "consumer")
         assert len(consumer.said("consuming")) == 1
@@ -100,7 +100,7 @@ async def handled_commands(metrics: Metrics) -> float:
     return sum(value for (name, _), value in (await metrics.values()).items() if name == "commands_total")
 
 
-async def test_what_is_odd_and_due_rings_and_the_producer_goes_on(
+async def test_unusual_jobs_that_are_due_fire_and_the_producer_goes_on(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     now = datetime.now(UTC)
@@ -113,7 +113,7 @@ async def test_what_is_odd_and_due_rings_and_the_producer_goes_on(
         stored(f"due: {what}, {misfire}", {"rrule": text, "start_at": "1971-01-01T09:00:00", "misfire": misfire,
                                            "timezone": "America/New_York"})
         for what, text in ANSWERED.items()
-        if "COUNT" not in text  # has to count its rings since 1971 one by one, a thousand in each pass
+        if "COUNT" not in text  # the rule counts its occurrences since 1971 one by one, a thousand in each pass
         for misfire in ("latest", "skip")
     ]  # fmt: skip
     assert len(due) > 40
@@ -123,9 +123,9 @@ async def test_what_is_odd_and_due_rings_and_the_producer_goes_on(
             assert (await app.request(a_request(id=f"good-{number}", at=in_seconds(0.5))))["outcome"] == "accepted"
             await asyncio.sleep(0.05)
 
-        async def all_good_ones_rang() -> bool:
-            heard = {event.content["id"] for event in app.heard}
-            assert {f"good-{number}" for number in range(20)} <= heard
+        async def all_good_jobs_fired() -> bool:
+            fired = {event.content["id"] for event in app.heard}
+            assert {f"good-{number}" for number in range(20)} <= fired
             return True
 
         async def nothing_is_left_behind() -> bool:
@@ -135,7 +135,7 @@ async def test_what_is_odd_and_due_rings_and_the_producer_goes_on(
             assert not late, [row["id"] for row in late]
             return bool(await database.fetchval("select count(*) from jobs") == len(due) + 20)
 
-        await eventually(all_good_ones_rang, within=60.0)
+        await eventually(all_good_jobs_fired, within=60.0)
         await eventually(nothing_is_left_behind, within=60.0)
         assert_untroubled(producer, "producer")
         assert not [line for line in producer.lines() if line["level"] in {"error", "critical"}]

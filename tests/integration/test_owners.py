@@ -1,4 +1,4 @@
-"""Whose job it is: RabbitMQ says who sent a command, and a job that has an owner obeys nobody else."""
+"""The owner of a job: RabbitMQ checks which user sent a command, and a job with an owner obeys no other user."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tests.support.raw_publishing import a_raw_publisher, short
 from tests.support.services import running_consumer
 from tests.support.stores import Site, Stores
 
-NOT_YOURS = ["user_id: the job belongs to another user"]
+NOT_THE_OWNER = ["user_id: the job belongs to another user"]
 COMMANDS: list[tuple[str, dict[str, Any]]] = [
     ("schedule.request", a_request(revision=2)),
     ("schedule.cancel", {"id": "job-1"}),
@@ -33,16 +33,16 @@ IN_TURN = [COMMANDS[n] for n in (0, 2, 3, 4, 1)]
 
 @pytest.fixture
 async def stranger(stores: Stores, site: Site, app: Application) -> AsyncIterator[Application]:
-    """Another user of the broker, with the rights of an application; hears replies at the first one's queue."""
+    """Connect as another user of the broker, with the rights of an application. Replies go to the queue of `app`."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours, and has no other users")
+        pytest.skip("the broker was not started by the tests, and has no other users")
     url = stores.rabbitmq.url_of(APPLICATION)
     async with await aio_pika.connect(url, timeout=PATIENCE) as connection, connection.channel() as channel:
         yield replace(app, channel=channel, commands=await channel.get_exchange(site.names.commands, ensure=False))
 
 
 @pytest.mark.parametrize("sender", [None, APPLICATION])
-async def test_a_job_obeys_its_owner_and_nobody_else(
+async def test_a_job_obeys_its_owner_and_no_other_user(
     site: Site, app: Application, stranger: Application, database: Any, sender: str | None
 ) -> None:
     async with running_consumer(site):
@@ -51,48 +51,48 @@ async def test_a_job_obeys_its_owner_and_nobody_else(
         assert row["owner"] == OPERATOR
         for key, content in COMMANDS:
             reply = await stranger.ask(content, key=key, user_id=sender)
-            assert (reply["outcome"], reply["errors"], reply["next_run_at"]) == ("rejected", NOT_YOURS, None), key
+            assert (reply["outcome"], reply["errors"], reply["next_run_at"]) == ("rejected", NOT_THE_OWNER, None), key
         assert await read_job(database, "job-1") == row
         assert await database.fetchval("select count(*) from triggers") == 0
         parked = await app.parked(len(COMMANDS))
         assert [message.headers["duebell-routing-key"] for message in parked] == [key for key, _ in COMMANDS]
         assert {message.headers.get("duebell-user-id") for message in parked} == {sender}
-        told = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
-        assert told == OBEYED
+        outcomes = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
+        assert outcomes == OBEYED
         assert (await read_job(database, "job-1"))["owner"] == OPERATOR
 
 
-async def test_a_job_without_an_owner_obeys_everybody_and_a_reschedule_gives_it_none(
+async def test_a_job_without_an_owner_obeys_every_user_and_a_reschedule_gives_it_none(
     site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
     async with running_consumer(site):
         await app.ask(a_request())
-        told = [(await stranger.ask(content, key=key, user_id=APPLICATION))["outcome"] for key, content in IN_TURN]
-        assert told == OBEYED
+        outcomes = [(await stranger.ask(content, key=key, user_id=APPLICATION))["outcome"] for key, content in IN_TURN]
+        assert outcomes == OBEYED
         assert (await read_job(database, "job-1"))["owner"] is None
 
 
 async def test_operators_may_command_every_job(
     site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
-    async with running_consumer(site, operator_users=f"someone, {OPERATOR}"):
+    async with running_consumer(site, operator_users=f"alice, {OPERATOR}"):
         await stranger.ask(a_request(), user_id=APPLICATION)
-        told = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
-        assert told == OBEYED
+        outcomes = [(await app.ask(content, key=key, user_id=OPERATOR))["outcome"] for key, content in IN_TURN]
+        assert outcomes == OBEYED
         assert (await read_job(database, "job-1"))["owner"] == APPLICATION
 
 
-async def test_a_cancel_that_comes_first_owns_what_it_leaves_behind(
+async def test_a_cancel_that_comes_before_its_request_owns_the_cancelled_row(
     site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
     async with running_consumer(site):
         assert (await app.ask({"id": "job-1"}, key="schedule.cancel", user_id=OPERATOR))["outcome"] == "cancelled"
         assert (await read_job(database, "job-1"))["owner"] == OPERATOR
-        assert (await stranger.ask(a_request(), user_id=APPLICATION))["errors"] == NOT_YOURS
+        assert (await stranger.ask(a_request(), user_id=APPLICATION))["errors"] == NOT_THE_OWNER
         assert (await app.ask(a_request(), user_id=OPERATOR))["outcome"] == "cancelled"
 
 
-async def test_where_user_id_is_required_a_command_without_it_is_refused_and_kept(
+async def test_where_user_id_is_required_a_command_without_it_is_rejected_and_parked(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site, require_user_id=True):
@@ -106,16 +106,16 @@ async def test_where_user_id_is_required_a_command_without_it_is_refused_and_kep
         assert (await app.ask(a_request(), user_id=user))["outcome"] == "accepted"
 
 
-async def test_the_broker_refuses_a_name_that_is_not_the_senders(site: Site, stranger: Application) -> None:
+async def test_the_broker_refuses_a_user_id_that_is_not_the_senders(site: Site, stranger: Application) -> None:
     with pytest.raises(ChannelPreconditionFailed, match="user_id"):
         await stranger.send(a_request(), user_id=OPERATOR)
 
 
-async def test_a_name_that_the_broker_has_not_read_is_nobodys(
+async def test_a_user_id_that_the_broker_did_not_check_does_not_count(
     stores: Stores, site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
-    """AMQP knows a bit for "more flags follow". RabbitMQ ignores it; whoever follows it reads everything two bytes
-    later, and finds the operator's name in the content type.
+    """AMQP knows a bit for "more flags follow". RabbitMQ ignores it; a reader that follows it reads everything two
+    bytes later, and finds the operator's name in the content type.
     """
     assert stores.rabbitmq is not None
     forged = properties(
@@ -128,6 +128,6 @@ async def test_a_name_that_the_broker_has_not_read_is_nobodys(
         async with a_raw_publisher(stores.rabbitmq.url_of(APPLICATION), site.names.inbox) as publisher:
             await publisher.send(site.names.commands, b"schedule.cancel", with_flags(1, forged), b'{"id": "job-1"}')
         (parked,) = await app.parked(1)
-        assert parked.headers["duebell-errors"] == NOT_YOURS
+        assert parked.headers["duebell-errors"] == NOT_THE_OWNER
         assert parked.headers["duebell-user-id"] == APPLICATION
         assert (await read_job(database, "job-1"))["status"] == "pending"

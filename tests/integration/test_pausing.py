@@ -1,4 +1,4 @@
-"""Pausing and resuming through the real services: a paused job keeps its row and its moments, and does not ring."""
+"""Pausing and resuming through the real services: a paused job keeps its row and its occurrences, and does not fire."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -57,7 +57,7 @@ async def test_a_reschedule_leaves_a_paused_job_paused_and_a_cancel_cancels_it(
 
 @pytest.mark.parametrize("status", ["done", "cancelled"])
 @pytest.mark.parametrize("command", ["pause", "resume"])
-async def test_a_job_that_is_over_is_neither_paused_nor_resumed(
+async def test_an_ended_job_is_neither_paused_nor_resumed(
     site: Site, app: Application, database: Any, command: str, status: str
 ) -> None:
     async with running_consumer(site):
@@ -71,7 +71,7 @@ async def test_a_job_that_is_over_is_neither_paused_nor_resumed(
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "trigger"])
-async def test_a_command_that_overtook_its_request_is_refused_and_kept(
+async def test_a_command_that_overtook_its_request_is_rejected_and_parked(
     site: Site, app: Application, database: Any, command: str
 ) -> None:
     content = {"id": "job-1"} | ({"trigger_id": "x"} if command == "trigger" else {})
@@ -81,13 +81,13 @@ async def test_a_command_that_overtook_its_request_is_refused_and_kept(
         [parked] = await app.parked(1)
         assert parked.headers["duebell-routing-key"] == f"schedule.{command}"
         assert await database.fetchval("select count(*) from jobs") == 0
-        assert (await app.request(a_request()))["outcome"] == "accepted", "the door is open"
+        assert (await app.request(a_request()))["outcome"] == "accepted", "the refused command left no trace"
 
 
-async def test_a_paused_job_does_not_ring_until_it_is_resumed(
+async def test_a_paused_job_does_not_fire_until_it_is_resumed(
     site: Site, app: Application, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody polls here: the resume itself wakes the producer."""
+    """The producer does not poll in this test: the resume itself wakes it."""
     monkeypatch.setattr("producer.lanes.PRODUCER_POLL_SECONDS", 3600.0)
     async with running_consumer(site):
         await app.request(a_request(id="paused", at=in_seconds(2)))
@@ -98,7 +98,7 @@ async def test_a_paused_job_does_not_ring_until_it_is_resumed(
 
         await eventually(its_moment_has_passed)
         async with running_producer(site):
-            for number in range(3):  # the first may be found by the look at the start: then nobody listens yet
+            for number in range(3):  # the first may be found by the claim at the start, before LISTEN
                 await app.request(a_request(id=f"other-{number}", at=in_seconds(0)))
                 await app.hears(number + 1)
             assert {event.content["id"][:5] for event in app.heard} == {"other"}
@@ -108,11 +108,11 @@ async def test_a_paused_job_does_not_ring_until_it_is_resumed(
             assert (event.content["id"], event.content["sequence"]) == ("paused", 1)
 
 
-@pytest.mark.parametrize(("policy", "rings"), [("all", 10), ("latest", 2), ("skip", 1)])
-async def test_resuming_applies_the_misfire_policy_to_what_was_missed(
-    site: Site, app: Application, database: Any, policy: str, rings: int
+@pytest.mark.parametrize(("policy", "fired"), [("all", 10), ("latest", 2), ("skip", 1)])
+async def test_resuming_applies_the_misfire_policy_to_missed_occurrences(
+    site: Site, app: Application, database: Any, policy: str, fired: int
 ) -> None:
-    """Ten occurrences while it was paused, the last of them half a minute old: within the grace of a minute."""
+    """Ten occurrences fell due during the pause, the last one half a minute ago: within the grace of a minute."""
     start = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=9, seconds=30)
     rule = {"id": "rule", "rrule": "FREQ=MINUTELY", "start_at": format_instant(start), "misfire": policy}
     async with running_consumer(site):
@@ -120,17 +120,17 @@ async def test_resuming_applies_the_misfire_policy_to_what_was_missed(
         await app.pause("rule")
         async with running_producer(site):
             await app.resume("rule")
-            await app.hears(rings)
+            await app.hears(fired)
 
             async def caught_up() -> Any:
                 row = await read_job(database, "rule")
                 assert row["next_run_at"] == start + timedelta(minutes=10)
                 return row
 
-            assert (await eventually(caught_up))["sequence"] == len(app.heard) == rings
+            assert (await eventually(caught_up))["sequence"] == len(app.heard) == fired
 
 
-async def test_a_job_that_the_broker_refuses_can_be_paused_and_starts_afresh(
+async def test_a_refused_job_can_be_paused_and_has_no_refusals_when_resumed(
     site: Site, app: Application, database: Any
 ) -> None:
     await insert_due(database, 1)
@@ -144,7 +144,7 @@ async def test_a_job_that_the_broker_refuses_can_be_paused_and_starts_afresh(
         assert len(await app.hears(1)) == 1
 
 
-async def test_a_pause_and_a_resume_in_one_batch_come_to_the_last(site: Site, app: Application, database: Any) -> None:
+async def test_of_pauses_and_resumes_in_one_batch_the_last_counts(site: Site, app: Application, database: Any) -> None:
     await app.send(a_request(id="a"))
     await app.send(a_request(id="b"))
     for command in ("pause", "resume", "pause"):

@@ -1,5 +1,5 @@
-"""Messages that come again: after crash loops, after connections that were closed in the middle of a batch, and after a
-stop while they could be neither stored nor parked.
+"""Messages that are redelivered: after crash loops, after connections that were closed in the middle of a batch, and
+after a stop while they could be neither stored nor parked.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.support.stores import Site, Stores, put_topology
 
 @asynccontextmanager
 async def a_crashing_consumer(site: Site, number: int) -> AsyncIterator[None]:
-    """Takes so many messages and is gone without a word about any of them."""
+    """Take `number` messages, and close the connection without an acknowledgement."""
     connection = await aio_pika.connect(site.amqp_url, timeout=PATIENCE)
     channel = await connection.channel()
     await channel.set_qos(prefetch_count=number)
@@ -38,11 +38,12 @@ async def a_crashing_consumer(site: Site, number: int) -> AsyncIterator[None]:
     await connection.close()
 
 
-async def test_a_crash_loop_puts_no_innocent_message_aside(
+async def test_a_crash_loop_parks_no_valid_message(
     stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
-    """More crashes than RabbitMQ 4 would forgive by default (20), each with all messages in hand; then a good consumer
-    stores them all. The limit is our own, and says where what reaches it goes.
+    """The consumers crash more often than the default delivery limit of RabbitMQ 4 allows (20), each with all messages
+    unacknowledged. Then a consumer that works stores them all. Each queue has the limit that Duebell sets, and a target
+    for the messages that reach it.
     """
     for number in range(50):
         await app.send(a_request(id=f"job-{number}"))
@@ -69,12 +70,14 @@ async def test_a_crash_loop_puts_no_innocent_message_aside(
             assert arguments["x-dead-letter-strategy"] == "at-least-once"
 
 
-async def test_connections_closed_in_the_middle_of_a_batch_cost_nothing(
+async def test_connections_closed_in_the_middle_of_a_batch_lose_no_command(
     stores: Stores, site: Site, database: Any, tmp_path: Path
 ) -> None:
-    """Committed, but too late to be acknowledged on the channel it came by: it comes again, and is known."""
+    """The commands are committed after their channel is lost, so they are not acknowledged: they come again, and are
+    duplicates.
+    """
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours")
+        pytest.skip("the broker was not started by the tests")
     async with an_application(site) as app:
         for number in range(50):
             await app.send(a_request(id=f"job-{number}"))
@@ -101,7 +104,7 @@ async def test_connections_closed_in_the_middle_of_a_batch_cost_nothing(
 
 
 async def test_a_command_that_cannot_be_stored_goes_back(site: Site, app: Application, database: Any) -> None:
-    """The consumer has it in hand, tries, and is stopped before the database takes it: nothing was acknowledged."""
+    """The consumer receives the command and is stopped before the database takes it: it has acknowledged nothing."""
     with capture_logs() as lines:
         async with running_consumer(site):
             await app.request(a_request(id="before"))
@@ -115,7 +118,9 @@ async def test_a_command_that_cannot_be_stored_goes_back(site: Site, app: Applic
 
 
 async def test_a_command_that_cannot_be_parked_goes_back(stores: Stores, site: Site, app: Application) -> None:
-    """Its own user may not declare the parking queue anew: until an operator does, what is refused waits."""
+    """The consumer's user has no right to declare the parking queue again: until an operator does, refused commands
+    wait.
+    """
     if stores.rabbitmq is None:
         pytest.skip("the tests did not start the broker: it has no users with fewer rights")
     own = site.own["consumer"]["AMQP_URL"]

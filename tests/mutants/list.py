@@ -31,7 +31,7 @@ _CONSUMER = (
         file="consumer/store/jobs.py",
         before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))",
         after="and $14::text[] is not null",
-        tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_nobody_else",),
+        tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_no_other_user",),
     ),
     Mutant(
         name="older-revision-wins",
@@ -57,7 +57,7 @@ _CONSUMER = (
         await wake_producers.notify(connection)
     elif""",
         after="    if",
-        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
+        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_fire_until_it_is_resumed",),
     ),
 )
 
@@ -111,7 +111,7 @@ _PRODUCER = (
         file="producer/store/lanes.py",
         before=' where status = \'pending\'"""',
         after=" where status in ('pending', 'paused')\"\"\"",
-        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_ring_until_it_is_resumed",),
+        tests=("tests/integration/test_pausing.py::test_a_paused_job_does_not_fire_until_it_is_resumed",),
     ),
     Mutant(
         name="claim-without-lock",
@@ -311,7 +311,7 @@ _SHARED = (
         file="shared/amqp/parking.py",
         before="        body=message.body,\n",
         after='        body=b"",\n',
-        tests=("tests/unit/test_parked_headers.py::test_what_is_parked_has_the_body_that_came",),
+        tests=("tests/unit/test_parked_headers.py::test_a_parked_message_has_the_body_that_arrived",),
     ),
     Mutant(
         name="row-in-a-log-line",

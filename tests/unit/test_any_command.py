@@ -1,5 +1,5 @@
-"""Whatever bytes come in: a command that holds together, or reasons, and never anything else. The atheris targets under
-tests/fuzz go further; a short run of each is below.
+"""Any bytes are read as a consistent command, or refused with reasons; the parser raises nothing. The atheris targets
+under tests/fuzz go further; a short run of each is below.
 """
 
 import json
@@ -38,7 +38,7 @@ KEYS = st.sampled_from(["schedule.request", "schedule.cancel", "schedule.trigger
 
 @st.composite
 def spoiled_bodies(draw: st.DrawFn) -> bytes:
-    """A body of the corpus with something cut out and something put in, perhaps of another one."""
+    """Draw a body of the corpus, cut a piece out, and put another in, possibly of another body."""
     body, other = draw(st.sampled_from(BODIES)), draw(st.sampled_from(BODIES))
     begin, end = sorted((draw(st.integers(0, len(body))), draw(st.integers(0, len(body)))))
     start = draw(st.integers(0, len(other)))
@@ -48,7 +48,7 @@ def spoiled_bodies(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def odd_requests(draw: st.DrawFn) -> bytes:
-    """The right fields with any values."""
+    """Draw a command with the right fields and any values."""
     names = draw(st.lists(st.sampled_from(sorted(ScheduleRequest.model_fields)), max_size=5))
     content = {"id": "x", "at": "2030-06-01T12:00:00Z", **{name: draw(JSON_VALUES) for name in names}}
     return json.dumps(content).encode()
@@ -68,7 +68,7 @@ def test_any_bytes_are_a_command_or_refused(body: bytes, kind: str | None, key: 
     st.integers(0, 2**63 - 1),
     st.datetimes(min_value=NOON.replace(tzinfo=None, year=1901), max_value=NOON.replace(tzinfo=None, year=2198)),
 )
-def test_a_right_request_is_read_as_it_was_written(job_id: str, payload: Any, revision: int, at: Any) -> None:
+def test_a_valid_request_is_read_as_it_was_written(job_id: str, payload: Any, revision: int, at: Any) -> None:
     written = json.dumps(payload)
     body = json.dumps({"id": job_id, "at": at.isoformat("T", "microseconds") + "Z", "revision": revision})
     command = read_command(
@@ -99,4 +99,4 @@ def test_a_short_run_of_the_fuzzer_finds_nothing(target: str, runs: int, tmp_pat
     )
     assert run.returncode == 0, run.stderr[-3000:]
     [done] = re.findall(r"Done (\d+) runs", run.stderr)
-    assert int(done) >= runs  # more, where there are more seeds
+    assert int(done) >= runs  # it is more if there are more seeds

@@ -1,5 +1,5 @@
-"""The hostile corpus, case by case: stored or refused, with a reason that names the field, in bounded work. The
-integration tests send the same through a real broker.
+"""Every case of the hostile corpus is stored, or refused with a reason that names the field, in bounded work. The
+integration tests send the same cases through a real broker.
 """
 
 from functools import partial
@@ -40,7 +40,7 @@ def what_is_wrong_with(command: Command, field: str | None) -> str | None:
 
 @pytest.mark.parametrize("family", committed().keys())
 def test_no_case_takes_long(family: str) -> None:
-    """As for rules alone: the least CPU of three cold runs, and room for a busy machine."""
+    """Measure the least CPU time of three cold runs, and leave room for a busy machine, as the tests of rules do."""
 
     def answer(case: Case) -> None:
         command = read(case, NOON)
@@ -51,8 +51,8 @@ def test_no_case_takes_long(family: str) -> None:
         assert cpu_of(partial(answer, case), enough=ALLOWED_SECONDS) < ALLOWED_SECONDS, case.name
 
 
-def test_what_is_committed_is_what_the_families_make() -> None:
-    """After a change: python -m tests.hostile."""
+def test_the_committed_corpus_is_the_one_that_the_families_make() -> None:
+    """After a change of a family, `python -m tests.hostile` writes the corpus again."""
     assert committed() == generated()
 
 

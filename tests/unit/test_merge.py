@@ -1,4 +1,4 @@
-"""What a batch comes to must not depend on the order in which its commands arrived."""
+"""The effect of a batch does not depend on the order in which its commands arrived."""
 
 from itertools import permutations
 
@@ -50,7 +50,7 @@ def test_a_request_before_its_cancel_in_one_batch_was_accepted_and_then_cancelle
     assert outcomes([Cancel("job-1"), a_schedule()], cancelled) == [Outcome.CANCELLED, Outcome.CANCELLED]
 
 
-def test_only_one_of_several_cancels_counts_as_the_one_that_did_it() -> None:
+def test_only_the_first_of_several_cancels_counts_as_the_change() -> None:
     cancelled = StoredJob(JobStatus.CANCELLED, 0, None, applied=True, created=True)
     assert [given.changed for given in answers([Cancel("job-1"), Cancel("job-1")], cancelled)] == [True, False]
 
@@ -68,17 +68,19 @@ def test_only_one_of_several_cancels_counts_as_the_one_that_did_it() -> None:
         (StoredJob(JobStatus.CANCELLED, 0, None, applied=False, created=False), 2, Outcome.CANCELLED, False),
     ],
 )
-def test_what_a_request_is_told(job: StoredJob, revision: int, outcome: Outcome, parked: bool) -> None:
+def test_a_request_is_answered_by_the_state_of_its_job(
+    job: StoredJob, revision: int, outcome: Outcome, parked: bool
+) -> None:
     [given] = answers([a_schedule(revision=revision)], job)
     assert (given.outcome, given.parked) == (outcome, parked)
 
 
-def test_a_cancel_that_comes_late_is_told_so() -> None:
+def test_a_late_cancel_is_rejected() -> None:
     [given] = answers([Cancel("job-1")], StoredJob(JobStatus.DONE, 1, None, applied=False, created=False))
     assert given.outcome is Outcome.REJECTED
     assert given.errors == ("id: the cancel came late, the job is done",)
 
 
-def test_a_second_cancel_is_told_that_it_is_cancelled() -> None:
+def test_a_second_cancel_is_answered_as_cancelled() -> None:
     [given] = answers([Cancel("job-1")], StoredJob(JobStatus.CANCELLED, 1, None, applied=False, created=False))
     assert (given.outcome, given.changed) == (Outcome.CANCELLED, False)

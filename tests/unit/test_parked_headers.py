@@ -1,4 +1,4 @@
-"""What the decoder can read, the parked copy can hold, or does without: nothing is raised after the commit."""
+"""The parked copy holds or leaves out every header that the decoder can read, so parking raises no error."""
 
 import struct
 from collections.abc import Callable
@@ -38,12 +38,12 @@ def write_parked_copy(message: IncomingMessage) -> None:
 
 
 def deep_in_a_program(action: Callable[[], None], frames: int) -> None:
-    """Messages are read at the edge of a program and parked deep inside, where there is less stack left."""
+    """Check that a message that was read with a nearly empty stack can be parked where less of the stack is left."""
     return deep_in_a_program(action, frames - 1) if frames else action()
 
 
-def test_what_is_parked_has_the_body_that_came() -> None:
-    """Byte for byte, although it could not be understood."""
+def test_a_parked_message_has_the_body_that_arrived() -> None:
+    """The body is the same byte for byte, although it could not be read as a command."""
     body = b'{"id": "x", \x00\xff not JSON'
     message = received(Case("x", body, "body", properties=well_behaved()))
     assert parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer").body == body
@@ -69,8 +69,8 @@ def test_any_routing_key_arrives_and_can_be_written_again(key: bytes) -> None:
         assert message.routing_key == key.decode()
 
 
-def test_whatever_is_parked_fits_into_the_smallest_frame_that_there_is() -> None:
-    """AMQP 0-9-1, 4.2.3: 4,096 bytes, of which eight are the frame's own."""
+def test_a_parked_message_fits_into_the_smallest_frame_of_amqp() -> None:
+    """AMQP 0-9-1, 4.2.3: the smallest frame has 4,096 bytes, eight of them for its head and end."""
     longest, name = "é" * 127, "n" * 255
     message = IncomingMessage(
         1, b"{", longest, longest, name, name, name, 255, longest, name, name, name, NOON, {"a": "x" * 9_000}, None,

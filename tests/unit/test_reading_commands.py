@@ -72,7 +72,7 @@ def test_a_payload_under_an_escaped_key_is_the_payload_too() -> None:
     assert schedule.payload == "[1 ,2]"
 
 
-def test_of_two_payloads_the_last_counts_as_in_every_parser() -> None:
+def test_of_two_payloads_the_last_counts() -> None:
     schedule = read_schedule(b'{"id": "x", "payload": 1, "at": "2030-06-01T12:00:00Z", "payload": 2}')
     assert schedule.payload == "2"
 
@@ -107,7 +107,7 @@ def test_a_rule_without_start_starts_when_the_request_was_made() -> None:
     assert schedule.next_run_at == made_at
 
 
-def test_a_publisher_whose_clock_is_ahead_does_not_delay_its_rule() -> None:
+def test_a_publisher_with_a_fast_clock_does_not_delay_its_rule() -> None:
     schedule = read_schedule({"id": "x", "rrule": "FREQ=MINUTELY"}, timestamp=NOON + timedelta(hours=1))
     assert schedule.next_run_at == NOON
 
@@ -130,12 +130,12 @@ def test_a_local_rule_keeps_its_wall_time_over_a_clock_change() -> None:
     ]
 
 
-def test_upcoming_shows_what_is_left_of_a_short_rule() -> None:
+def test_upcoming_shows_the_remaining_occurrences_of_a_short_rule() -> None:
     assert len(list_upcoming(read_schedule(a_rule_request(rrule="FREQ=DAILY;COUNT=2")))) == 2
     assert len(list_upcoming(read_schedule(a_request()))) == 1
 
 
-def test_an_unreadable_property_is_the_reason() -> None:
+def test_an_unreadable_property_is_named_as_the_reason() -> None:
     command = read(a_request(), unreadable="timestamp: year 292278994 is out of range")
     assert command == Refused(("timestamp: year 292278994 is out of range",))
 
@@ -158,7 +158,7 @@ def test_a_timestamp_long_ago_does_not_start_a_rule_there() -> None:
     assert isinstance(read(a_request(), timestamp=NOON - timedelta(days=31)), Schedule), "a one-shot has no use for it"
 
 
-def test_null_is_as_good_as_missing() -> None:
+def test_null_counts_as_missing() -> None:
     spelled_out = a_request(
         topic=None, revision=None, misfire=None, webhook=None, rrule=None, misfire_grace_seconds=None
     )

@@ -1,11 +1,11 @@
-"""The webhook's own headers: what may not be sent, because it would end the request, or because it is not theirs."""
+"""The headers of a webhook: names and values that would break the HTTP request, and names that Duebell or HTTP set."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from tests.hostile.case import Case, parked, stored, with_webhook
 
-OURS = [
+RESERVED = [
     "Host", "host", "HOST", "Content-Length", "content-length", "Transfer-Encoding", "Connection", "Keep-Alive",
     "Upgrade",
     "TE", "Trailer", "Expect", "Content-Type", "User-Agent", "X-Idempotency-Key", "x-idempotency-key", "Webhook-Id",
@@ -52,7 +52,7 @@ NAMES = [
 
 
 def cases() -> Iterator[Case]:
-    for name in OURS:
+    for name in RESERVED:
         yield parked(f"the header {name}", "webhook.headers", with_webhook(headers={name: "x"}))
     for number, name in enumerate(NOT_NAMES):
         yield parked(f"the header name {name!r}, {number}", "webhook.headers", with_webhook(headers={name: "x"}))

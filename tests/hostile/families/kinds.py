@@ -115,7 +115,7 @@ def _together() -> Iterator[Case]:
                  {name: [] for name in ("id", "at", "rrule", "cron", "topic", "webhook", "revision")})  # fmt: skip
     yield parked("a cancel with a schedule", "at", a_moment(), key="schedule.cancel")
     yield parked("a cancel with a revision", "revision", {"revision": 2}, key="schedule.cancel")
-    yield parked("a cancel of nobody", "id", b"{}", key="schedule.cancel")
+    yield parked("a cancel without an id", "id", b"{}", key="schedule.cancel")
     yield parked("a cancel of a list", "id", {"id": ["a", "b"]}, key="schedule.cancel")
     yield parked("a list of cancels", "body", b'[{"id": "a"}]', key="schedule.cancel")
     yield stored("a plain cancel", {}, key="schedule.cancel")

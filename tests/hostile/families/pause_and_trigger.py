@@ -1,4 +1,4 @@
-"""Pause, resume and trigger: the same care with their few fields as with a request's."""
+"""Pause, resume and trigger: wrong values in each of their few fields."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ BAD_IDS = {"empty": "", "of 201 characters": "y" * 201, "with NUL": "a\0b", "of 
 def cases() -> Iterator[Case]:
     for key in KEYS:
         name = key.removeprefix("schedule.")
-        # A trigger has one more field, which must not be what is wrong.
+        # A trigger has one more field, which is right in these cases.
         rest = {"trigger_id": "t"} if name == "trigger" else {}
-        yield parked(f"a {name} of nobody", "id", b'{"trigger_id": "t"}' if rest else b"{}", key=key)
+        yield parked(f"a {name} without an id", "id", b'{"trigger_id": "t"}' if rest else b"{}", key=key)
         yield parked(f"a {name} that is a list", "body", b'[{"id": "x"}]', key=key)
         yield parked(f"a {name} that is not JSON", "body", b"{", key=key)
         yield parked(f"a {name} with a reason", "reason", {"reason": "holidays", **rest}, key=key)
