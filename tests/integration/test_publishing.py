@@ -46,7 +46,7 @@ async def test_a_publish_keeps_its_timeout_with_much_to_mend_and_mends_the_next_
     assert await publisher.publish([event], TIMEOUT) == [PublishResult.CONFIRMED]
 
 
-async def test_what_cannot_be_written_shifts_no_verdict(site: Site, app: Application, publisher: Publisher) -> None:
+async def test_what_cannot_be_written_shifts_no_result(site: Site, app: Application, publisher: Publisher) -> None:
     full = f"{site.prefix}full"
     await app.binds(full, "due.event.full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
     to_full = OutgoingMessage("", full, b"{}")

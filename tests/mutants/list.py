@@ -287,7 +287,7 @@ _SHARED = (
         file="shared/amqp/wire/publishing.py",
         before="self._confirm(PublishResult.NACKED, data, payload)",
         after="self._confirm(PublishResult.CONFIRMED, data, payload)",
-        tests=("tests/integration/test_publishing.py::test_what_cannot_be_written_shifts_no_verdict",),
+        tests=("tests/integration/test_publishing.py::test_what_cannot_be_written_shifts_no_result",),
     ),
     Mutant(
         name="return-counts-as-confirm",
@@ -369,7 +369,7 @@ _SHARED = (
         file="shared/recurrence/zones.py",
         before="skipped.append((change.at, change.at - length))",
         after="skipped.append((change.at, change.at))",
-        tests=("tests/unit/recurrence/test_daylight_saving.py::test_the_rings_around_a_change_are",),
+        tests=("tests/unit/recurrence/test_daylight_saving.py::test_the_occurrences_around_a_change_are",),
     ),
     Mutant(
         name="backoff-without-cap",
@@ -385,7 +385,7 @@ _SHARED = (
         file="shared/runtime/backoff.py",
         before="return pause * random.uniform(0.5, 1.0)",
         after="return pause",
-        tests=("tests/unit/test_backoff.py::test_two_replicas_do_not_march_in_step",),
+        tests=("tests/unit/test_backoff.py::test_two_replicas_do_not_retry_in_step",),
     ),
     Mutant(
         name="loop-ends-unnoticed",

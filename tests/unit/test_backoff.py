@@ -1,4 +1,4 @@
-"""Pauses between tries: they grow, they have a cap, and no two replicas have the same."""
+"""Pauses between retries grow up to a cap, and differ between replicas."""
 
 from shared.runtime.backoff import Backoff
 
@@ -17,6 +17,6 @@ def test_a_success_begins_anew() -> None:
     assert backoff.next_pause() <= 0.2
 
 
-def test_two_replicas_do_not_march_in_step() -> None:
+def test_two_replicas_do_not_retry_in_step() -> None:
     one, other = Backoff(), Backoff()
     assert [one.next_pause() for _ in range(20)] != [other.next_pause() for _ in range(20)]

@@ -30,7 +30,7 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and not name.endswith("_") and name not in DOCUMENTED
 
 
-def is_ours(module: str) -> bool:
+def is_of_duebell(module: str) -> bool:
     return module.partition(".")[0] in {*PACKAGES, "duebell"}
 
 
@@ -44,10 +44,12 @@ class Names(ast.NodeVisitor):
         self.visit(tree)
 
     def visit_Import(self, node: ast.Import) -> None:
-        self.imported |= {(one.asname or one.name).partition(".")[0] for one in node.names if not is_ours(one.name)}
+        self.imported |= {
+            (one.asname or one.name).partition(".")[0] for one in node.names if not is_of_duebell(one.name)
+        }
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level == 0 and not is_ours(node.module or ""):
+        if node.level == 0 and not is_of_duebell(node.module or ""):
             self.imported |= {one.asname or one.name for one in node.names}
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -70,7 +72,7 @@ def root_of(node: ast.expr) -> str:
 
 
 def is_foreign(node: ast.Attribute, names: Names, fields: set[str]) -> bool:
-    """Whether this reads a private name that is not ours, or changes what is not ours."""
+    """Return whether the code reads a private name of a library, or changes an attribute of one."""
     if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
         return False
     if isinstance(node.ctx, ast.Load):
@@ -85,11 +87,11 @@ def offences(source: str, fields: set[str]) -> list[str]:
     found = re.findall(r"noqa:[^#\n]*SLF001|type: ignore\[[^\]]*method-assign", source)
     for node in ast.walk(tree):
         match node:
-            case ast.ImportFrom(level=0, module=str(module)) if not is_ours(module):
+            case ast.ImportFrom(level=0, module=str(module)) if not is_of_duebell(module):
                 parts = [*module.split("."), *(one.name for one in node.names)]
                 found += [f"from {module} import {part}" for part in parts if is_private(part)]
             case ast.Import():
-                whole = [one.name for one in node.names if not is_ours(one.name)]
+                whole = [one.name for one in node.names if not is_of_duebell(one.name)]
                 found += [f"import {name}" for name in whole if any(map(is_private, name.split(".")))]
             case ast.Attribute() if is_foreign(node, names, fields):
                 found.append(ast.unparse(node))
@@ -112,7 +114,7 @@ def test_no_library_is_patched_and_no_private_name_of_one_is_used(path: Path) ->
 @pytest.mark.parametrize(
     "source",
     [
-        "import aiormq.connection\naiormq.connection.FrameReceiver = Ours",
+        "import aiormq.connection\naiormq.connection.FrameReceiver = Other",
         "import aiormq as a\ndel a.connection.FrameReceiver",
         "from pamqp.commands import Basic\nBasic.Deliver.unmarshal = decode",
         "from pamqp.commands import Basic\nsetattr(Basic.Deliver, 'unmarshal', decode)",
@@ -138,18 +140,20 @@ def test_a_patch_is_found(source: str) -> None:
         "class A:\n    _one: int\n    def other(self, a):\n        return a._one",
         "class A:\n    one: int\ndef f(a):\n    a.one = 1",
         "import os\nos._exit(1)",
-        "from shared import _ours",
+        "from shared import _private",
     ],
 )
-def test_what_is_ours_is_left_alone(source: str) -> None:
+def test_code_of_duebell_may_change_its_own_attributes(source: str) -> None:
     assert offences(source, set()) == []
 
 
-def our_classes() -> Iterator[type]:
+def own_classes() -> Iterator[type]:
     for path in files(*PACKAGES):
         if path.stem != "__main__":
             module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-            yield from (each for each in vars(module).values() if isinstance(each, type) and is_ours(each.__module__))
+            yield from (
+                each for each in vars(module).values() if isinstance(each, type) and is_of_duebell(each.__module__)
+            )
 
 
 def private_names_of(library_class: type) -> set[str]:
@@ -163,7 +167,7 @@ def private_names_used_by(our_class: type) -> set[str]:
     methods = {
         name: each
         for name, each in vars(our_class).items()
-        if isinstance(each, FunctionType) and is_ours(each.__module__)
+        if isinstance(each, FunctionType) and is_of_duebell(each.__module__)
     }
     spoken = {name for method in methods.values() for name in method.__code__.co_names}
     return {name for name in {*methods, *spoken} if is_private(name)}
@@ -171,12 +175,12 @@ def private_names_used_by(our_class: type) -> set[str]:
 
 def test_a_class_that_extends_a_librarys_shares_no_private_name_with_it() -> None:
     extended: set[str] = set()
-    for ours in our_classes():
-        for base in ours.__mro__:
-            if not is_ours(base.__module__) and base.__module__.partition(".")[0] not in {"builtins", "typing"}:
-                shared = private_names_used_by(ours) & private_names_of(base)
-                assert not shared, f"{ours.__name__} and {base.__name__}: {sorted(shared)}"
-                extended.add(ours.__name__)
+    for own in own_classes():
+        for base in own.__mro__:
+            if not is_of_duebell(base.__module__) and base.__module__.partition(".")[0] not in {"builtins", "typing"}:
+                shared = private_names_used_by(own) & private_names_of(base)
+                assert not shared, f"{own.__name__} and {base.__name__}: {sorted(shared)}"
+                extended.add(own.__name__)
     assert {"SplittingReader", "WireChannel", "WireConnection"} <= extended
 
 
@@ -191,7 +195,7 @@ def imported(*paths: Path) -> set[str]:
                 case ast.ImportFrom(level=0, module=str(module)):
                     modules.add(module)
     tops = {module.partition(".")[0] for module in modules}
-    return {top for top in tops if top not in sys.stdlib_module_names and not is_ours(top)}
+    return {top for top in tops if top not in sys.stdlib_module_names and not is_of_duebell(top)}
 
 
 def declared(path: Path, *extras: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What an inbox holds is bounded in bytes: its connection is not read from meanwhile, and never for ever."""
+"""An inbox buffers a limited number of bytes: over the limit it pauses its connection, and it always resumes it."""
 
 import asyncio
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ HALF = bytes(MAX_HELD_BYTES // 2)
 MORE_THAN_ALL = bytes(MAX_HELD_BYTES + 1)
 
 
-class Line:
-    """An inbox, and what its connection does: it brings one message after the other while it is read from."""
+class ReceivingChannel:
+    """An inbox, and a connection that delivers one message after the other while it is not paused."""
 
     def __init__(self, *bodies: bytes) -> None:
         self._reads = True
@@ -42,47 +42,47 @@ def a_message(tag: int, body: bytes) -> IncomingMessage:
     return IncomingMessage(tag, body, "", "key", None, None, None, None, None, None, None, None, None, {}, None)
 
 
-async def test_nothing_is_read_while_more_is_held_than_there_is_room_for() -> None:
-    line = Line(HALF, HALF, b"{}", b"too much", b"too much")
-    assert not line.is_read()
-    assert [len(message.body) for message in line.inbox._received] == [len(HALF), len(HALF), 2]
-    assert await line.next_tags() == [1]
-    assert line.is_read()
-    assert await line.next_tags() == [2]
-    assert await line.next_tags() == [3, 4, 5]
-    assert line.inbox._held_bytes == 0
+async def test_nothing_is_read_while_the_buffer_is_over_its_limit() -> None:
+    channel = ReceivingChannel(HALF, HALF, b"{}", b"too much", b"too much")
+    assert not channel.is_read()
+    assert [len(message.body) for message in channel.inbox._received] == [len(HALF), len(HALF), 2]
+    assert await channel.next_tags() == [1]
+    assert channel.is_read()
+    assert await channel.next_tags() == [2]
+    assert await channel.next_tags() == [3, 4, 5]
+    assert channel.inbox._held_bytes == 0
 
 
-async def test_a_message_that_is_larger_than_all_room_gets_through() -> None:
-    line = Line(b"{}", MORE_THAN_ALL, MORE_THAN_ALL, b"{}")
-    assert not line.is_read()
-    assert await line.next_tags() == [1, 2]
-    assert not line.is_read()
-    assert await line.next_tags() == [3]
-    assert line.is_read()
-    assert await line.next_tags() == [4]
+async def test_a_message_larger_than_the_limit_gets_through() -> None:
+    channel = ReceivingChannel(b"{}", MORE_THAN_ALL, MORE_THAN_ALL, b"{}")
+    assert not channel.is_read()
+    assert await channel.next_tags() == [1, 2]
+    assert not channel.is_read()
+    assert await channel.next_tags() == [3]
+    assert channel.is_read()
+    assert await channel.next_tags() == [4]
 
 
 async def test_a_batch_that_waits_for_more_lets_the_connection_read_on() -> None:
-    line = Line()
-    wanted = asyncio.create_task(line.inbox.next_batch(3, 5.0, Stop()))
+    channel = ReceivingChannel()
+    wanted = asyncio.create_task(channel.inbox.next_batch(3, 5.0, Stop()))
     await asyncio.sleep(0)
     for tag in (1, 2, 3):
-        line.inbox.add(a_message(tag, bytes(MAX_BATCH_BYTES // 4)))
+        channel.inbox.add(a_message(tag, bytes(MAX_BATCH_BYTES // 4)))
     assert len(await wanted) == 3
 
 
 async def test_a_channel_that_is_lost_is_read_from_and_what_comes_after_it_is_not_kept() -> None:
-    line = Line(MORE_THAN_ALL, b"after", b"after")
-    assert not line.is_read()
-    line.inbox.lose()
-    assert line.is_read()
-    assert line.to_come == []
-    assert len(line.inbox._received) == 1
-    assert await line.next_tags() == []
+    channel = ReceivingChannel(MORE_THAN_ALL, b"after", b"after")
+    assert not channel.is_read()
+    channel.inbox.lose()
+    assert channel.is_read()
+    assert channel.to_come == []
+    assert len(channel.inbox._received) == 1
+    assert await channel.next_tags() == []
 
 
 async def test_small_messages_pause_nothing() -> None:
-    line = Line(*[b"{}"] * 5_000)
-    assert line.is_read()
-    assert line.to_come == []
+    channel = ReceivingChannel(*[b"{}"] * 5_000)
+    assert channel.is_read()
+    assert channel.to_come == []

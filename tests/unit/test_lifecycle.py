@@ -1,4 +1,4 @@
-"""Loops that should run for life: whoever ends early is found out."""
+"""Loops that must run until the stop: one that ends early is a failure, and ends its process."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ async def test_a_loop_that_returns_after_the_stop_is_not() -> None:
     await run_until_stop(asyncio.sleep(0), stop, "lane")
 
 
-async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
+async def test_a_cancellation_that_no_task_requested_is_a_failure() -> None:
     async def stalled() -> None:
         raise asyncio.CancelledError
 
@@ -37,7 +37,7 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_failure() -> None:
     assert caught.group_contains(EndedByItself)
 
 
-async def test_a_cancellation_that_somebody_asked_for_is_let_through() -> None:
+async def test_a_requested_cancellation_passes_through() -> None:
     task = asyncio.create_task(run_until_stop(asyncio.sleep(60), Stop(), "lane"))
     await asyncio.sleep(0)
     task.cancel()
@@ -45,7 +45,7 @@ async def test_a_cancellation_that_somebody_asked_for_is_let_through() -> None:
         await task
 
 
-async def test_the_first_to_fail_is_heard_and_the_others_are_ended() -> None:
+async def test_the_first_failure_is_raised_and_the_others_are_cancelled() -> None:
     slow = asyncio.create_task(asyncio.sleep(60))
 
     async def fails() -> None:
@@ -56,7 +56,7 @@ async def test_the_first_to_fail_is_heard_and_the_others_are_ended() -> None:
     assert slow.cancelled()
 
 
-def test_the_last_word_names_the_innermost_loop_and_no_task_group() -> None:
+def test_the_last_log_line_names_the_innermost_loop_and_no_task_group() -> None:
     async def dies() -> None:
         raise ValueError("here")
 
@@ -99,7 +99,7 @@ from shared.runtime.logs import configure_logs
 
 service.CLEANUP_SECONDS = 0.5
 
-async def deaf():
+async def ignores_cancellation():
     while True:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
@@ -110,7 +110,7 @@ async def dies():
 
 async def work(stop):
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(deaf())
+        tasks.create_task(ignores_cancellation())
         tasks.create_task(loops.run_until_stop(dies(), stop, "lane"))
 
 configure_logs("test", "info")
@@ -118,7 +118,7 @@ sys.exit(service.run_service(work, 1.0))
 """
 
 
-def test_a_process_that_dies_goes_down_whatever_holds_on_to_it() -> None:
+def test_a_process_whose_loop_dies_exits_though_another_ignores_its_cancellation() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", DIES_BESIDE_ONE_THAT_DOES_NOT_LET_GO],
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,

@@ -1,4 +1,4 @@
-"""Addresses of the stores, as they are read from the environment: what goes without saying, and what nobody shows."""
+"""Addresses of the stores in the environment: what the settings add to them, and that no message shows them."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_several_servers_of_a_database_may_be_named() -> None:
         "mysql://u:hunter2@host/d",
     ],
 )
-def test_what_is_no_address_is_refused_without_a_word_of_it(url: str) -> None:
+def test_a_bad_address_is_refused_and_not_quoted(url: str) -> None:
     addresses: dict[str, Any] = {"database_url": POSTGRES, "amqp_url": AMQP}
     for given in ({"database_url": url}, {"amqp_url": url.replace("postgresql", "amqp")}):
         with pytest.raises(ValidationError) as refused:

@@ -1,4 +1,4 @@
-"""Loops that turn, rest and hang, on a clock that the test moves."""
+"""The watchdog, with loops that turn, wait and hang, on a clock that the test moves."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ class Clock:
 
 @dataclass
 class Loop:
-    """Turns when it is told to."""
+    """A loop that marks a turn when `turn` is set."""
 
     turn: asyncio.Event = field(default_factory=asyncio.Event)
     rests: bool = False

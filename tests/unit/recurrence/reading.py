@@ -1,4 +1,4 @@
-"""Short ways to say what is expected: lists of rings as people and RFC 5545 write them, and the rings of a rule."""
+"""Short notations: lists of occurrences as people and RFC 5545 write them, and the occurrences of a rule."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -10,18 +10,18 @@ ZONES = {"EST": timezone(timedelta(hours=-5)), "EDT": timezone(timedelta(hours=-
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def rings(limit: int = 1000, **spec: Any) -> list[str]:
-    """The first rings of a rule, as UTC without the offset; seconds only where there are any."""
-    return [short(ring.at) for ring in walk(limit, **spec)]
+def list_times(limit: int = 1000, **spec: Any) -> list[str]:
+    """Return the first occurrences of a rule as texts, in UTC without the offset, with seconds unless they are 0."""
+    return [short(occurrence.at) for occurrence in walk(limit, **spec)]
 
 
 def walk(limit: int = 1000, **spec: Any) -> list[Occurrence]:
     rule = compile_rule(RuleSpec(**spec))
     found: list[Occurrence] = []
-    ring = rule.first()
-    while ring is not None and len(found) < limit:
-        found.append(ring)
-        ring = rule.next_after(ring)
+    occurrence = rule.first()
+    while occurrence is not None and len(found) < limit:
+        found.append(occurrence)
+        occurrence = rule.next_after(occurrence)
     return found
 
 
@@ -31,7 +31,7 @@ def short(at: datetime) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """'1997 EDT: Sep 2-4; Oct 1, 15 | 1998 EST: Jan 1' at nine in the morning, as `rings` writes it."""
+    """'1997 EDT: Sep 2-4; Oct 1, 15 | 1998 EST: Jan 1' at nine in the morning, as `list_times` returns it."""
     found = []
     for block in text.split("|"):
         head, _, dates = block.partition(":")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.recurrence.slow_walk import SlowRule
 
-# The same examples every time: a red build always means a change of ours.
+# The same examples every time: a red build always means that Duebell has changed.
 repeatable = settings(
     derandomize=True,
     max_examples=100,

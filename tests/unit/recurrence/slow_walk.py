@@ -1,4 +1,4 @@
-"""The oracle: every ring of a rule, found the slow and simple way, sharing no code with the engine.
+"""The oracle: finds every occurrence of a rule in a slow and simple way, and shares no code with the engine.
 
 A rule of a day or longer is walked by dateutil from its true DTSTART in wall time, and each wall time is looked for
 among all instants near it. A shorter one is every step of elapsed time from DTSTART, kept or dropped by what the clock
@@ -45,7 +45,7 @@ class SlowRule:
     def short(self) -> bool:
         return self.freq in UNITS
 
-    def rings(self, horizon: datetime, since: datetime | None = None) -> list[datetime]:
+    def occurrences(self, horizon: datetime, since: datetime | None = None) -> list[datetime]:
         """All of them before the horizon (naive), in order; without COUNT, on demand only those of the last part."""
         since = max(self.start, since or self.start)
         gap = self.gap or ("skip" if self.short() else "shift")

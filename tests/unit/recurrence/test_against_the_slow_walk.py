@@ -29,7 +29,7 @@ def both_of(slow: SlowRule) -> tuple[Rule, list[datetime], datetime]:
     horizon = slow.start + timedelta(days=REACH[slow.freq])
     sure = horizon.replace(tzinfo=UTC) - timedelta(days=2)
     try:
-        expected = [at for at in slow.rings(horizon) if at < sure]
+        expected = [at for at in slow.occurrences(horizon) if at < sure]
     except ValueError:
         # dateutil refuses steps that never meet their limits.
         expected = []
@@ -44,20 +44,20 @@ def both_of(slow: SlowRule) -> tuple[Rule, list[datetime], datetime]:
 
 def walk(rule: Rule, until: datetime) -> list[Occurrence]:
     found = []
-    ring = rule.first()
-    while ring is not None and ring.at < until:
-        found.append(ring)
-        ring = rule.next_after(ring)
+    occurrence = rule.first()
+    while occurrence is not None and occurrence.at < until:
+        found.append(occurrence)
+        occurrence = rule.next_after(occurrence)
     return found
 
 
 @repeatable
 @given(st.one_of(long_rules(), short_rules()))
-def test_rings_are_those_of_the_slow_walk_numbered_from_one(slow: SlowRule) -> None:
+def test_occurrences_are_those_of_the_slow_walk_numbered_from_one(slow: SlowRule) -> None:
     rule, expected, sure = both_of(slow)
     found = walk(rule, sure)
-    assert [ring.at for ring in found] == expected
-    assert [ring.index for ring in found] == list(range(1, len(found) + 1))
+    assert [occurrence.at for occurrence in found] == expected
+    assert [occurrence.index for occurrence in found] == list(range(1, len(found) + 1))
 
 
 @repeatable
@@ -108,15 +108,15 @@ def test_an_old_rule_is_still_on_the_grid_of_its_start(slow: SlowRule, age: int)
     slow = replace(slow, start=changed - timedelta(days=age), count=None)
     since, horizon = changed - timedelta(days=4), changed + timedelta(days=min(900, REACH[slow.freq]))
     try:
-        expected = slow.rings(horizon, since)
+        expected = slow.occurrences(horizon, since)
         rule = compile_rule(spec_of(slow))
         rule.first()
     except (BadRule, ValueError):
         reject()
     begin, end = since.replace(tzinfo=UTC) + timedelta(days=2), horizon.replace(tzinfo=UTC) - timedelta(days=2)
     found = []
-    ring = rule.next_after(Occurrence(begin - timedelta(seconds=1), 5))
-    while ring is not None and ring.at < end:
-        found.append(ring.at)
-        ring = rule.next_after(ring)
+    occurrence = rule.next_after(Occurrence(begin - timedelta(seconds=1), 5))
+    while occurrence is not None and occurrence.at < end:
+        found.append(occurrence.at)
+        occurrence = rule.next_after(occurrence)
     assert found == [at for at in expected if begin <= at < end]

@@ -45,7 +45,7 @@ REFUSED = {
     "the 366th day of a month": "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYSETPOS=366",
     "every second by name": f"FREQ=DAILY;BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS}",
     "ten thousand dates left out": f"RRULE:FREQ=DAILY\nEXDATE:{MANY_EXDATES}",
-    "more text than anyone writes": "FREQ=DAILY;BYMONTHDAY=" + "1," * 50_000 + "1",
+    "more text than an application sends": "FREQ=DAILY;BYMONTHDAY=" + "1," * 50_000 + "1",
     "a very long number": "FREQ=DAILY;COUNT=" + "9" * 5_000,
     "a very long list": "FREQ=YEARLY;BYYEARDAY=" + ",".join(map(str, range(1, 367))),
     "many rules": "\n".join(["RRULE:FREQ=DAILY"] * 500),
@@ -79,8 +79,8 @@ ANSWERED = {
     "a thousand dates left out": f"RRULE:FREQ=DAILY\nEXDATE:{','.join(MANY_EXDATES.split(',')[-1_000:])}",
     "a thousand days left out of a secondly rule": "RRULE:FREQ=SECONDLY\nEXDATE;VALUE=DATE:"
     + ",".join(item[:8] for item in MANY_EXDATES.split(",")[-1_000:]),
-    "one that rings beside three that are never found": "\n".join([*FAR_BETWEEN[:3], "RRULE:FREQ=DAILY"]),
-    "one that rings in centuries beside three that are never found": "\n".join(
+    "one with occurrences beside three that are never found": "\n".join([*FAR_BETWEEN[:3], "RRULE:FREQ=DAILY"]),
+    "one with occurrences in centuries beside three that are never found": "\n".join(
         [*FAR_BETWEEN[:3], "RRULE:FREQ=YEARLY;INTERVAL=170"]
     ),
     "dates beside four that are never found": "\n".join([*FAR_BETWEEN, "RDATE:20300101T000000Z,21800101T000000Z"]),
@@ -128,7 +128,7 @@ def test_is_refused_at_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NEVER.values(), ids=NEVER.keys())
-def test_is_found_never_to_ring_at_once(text: str) -> None:
+def test_is_found_at_once_to_have_no_occurrence(text: str) -> None:
     assert compile_rule(spec_of(text)).first() is None
     assert cpu_of(lambda: compile_rule(spec_of(text)).first()) < ALLOWED_SECONDS
 
@@ -157,13 +157,13 @@ def test_the_latest_and_the_preview_are_answered_at_once(text: str) -> None:
     assert cpu_of(ask) < ALLOWED_SECONDS
 
 
-def test_lines_that_are_never_found_cost_each_ring_of_another_but_little() -> None:
+def test_lines_without_occurrences_cost_each_occurrence_of_another_but_little() -> None:
     def ask() -> None:
         rule = compile_rule(spec_of("\n".join([*FAR_BETWEEN[:3], "RRULE:FREQ=DAILY"])))
-        ring = rule.first()
+        occurrence = rule.first()
         for _ in range(50):
-            assert ring is not None
-            ring = rule.next_after(ring)
+            assert occurrence is not None
+            occurrence = rule.next_after(occurrence)
 
     assert cpu_of(ask) < ALLOWED_SECONDS
 

@@ -8,7 +8,7 @@ from producer.decisions.plan import plan
 from shared.contract.messages import Misfire
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule
 from tests.support.builders import a_due_job
-from tests.unit.recurrence.reading import rings, walk
+from tests.unit.recurrence.reading import list_times, walk
 
 FRIDAY = "EXDATE;VALUE=DATE:20250418"
 
@@ -16,11 +16,11 @@ FRIDAY = "EXDATE;VALUE=DATE:20250418"
 @pytest.mark.parametrize("part", ["BYDAY=MO", "BYMONTH=3", "BYMONTHDAY=30", "BYYEARDAY=89"])
 def test_an_interval_beyond_the_calendar_ends_the_rule(part: str) -> None:
     found = walk(start_at="2026-03-30T00:00:00Z", rrule=f"FREQ=HOURLY;INTERVAL=999999999;{part}")
-    assert [ring.at for ring in found] == [datetime(2026, 3, 30, tzinfo=UTC)]
+    assert [occurrence.at for occurrence in found] == [datetime(2026, 3, 30, tzinfo=UTC)]
 
 
 @pytest.mark.parametrize(
-    ("lines", "day_off", "rings_a_day"),
+    ("lines", "day_off", "occurrences_a_day"),
     [
         ("RRULE:FREQ=MINUTELY;BYDAY=MO,TU,WE,TH,FR\nRRULE:FREQ=HOURLY;BYDAY=SA,SU", FRIDAY, 1440),
         ("RRULE:FREQ=MINUTELY\nRRULE:FREQ=YEARLY", FRIDAY, 1440),
@@ -28,11 +28,11 @@ def test_an_interval_beyond_the_calendar_ends_the_rule(part: str) -> None:
         ("RRULE:FREQ=MINUTELY;COUNT=100000", f"{FRIDAY},20250419,20250420,20250421", 1440),
     ],
 )
-def test_days_off_do_not_end_a_rule(lines: str, day_off: str, rings_a_day: int) -> None:
-    found = rings(rings_a_day + 1, start_at="2025-04-17T00:00:00Z", rrule=f"{lines}\n{day_off}")
+def test_days_off_do_not_end_a_rule(lines: str, day_off: str, occurrences_a_day: int) -> None:
+    found = list_times(occurrences_a_day + 1, start_at="2025-04-17T00:00:00Z", rrule=f"{lines}\n{day_off}")
     days_off = len(day_off.split(","))
     back = datetime(2025, 4, 18, tzinfo=UTC) + timedelta(days=days_off)
-    assert len(found) == rings_a_day + 1
+    assert len(found) == occurrences_a_day + 1
     assert found[-1] == back.strftime("%Y-%m-%d %H:%M")
 
 
@@ -69,5 +69,5 @@ def test_a_late_job_gets_on_with_every_claim(rrule: str, start: str) -> None:
 
 
 def test_sunday_to_sunday_is_sunday() -> None:
-    found = rings(2, start_at="2025-01-01T00:00:00Z", cron="0 0 * * SUN-SUN")
+    found = list_times(2, start_at="2025-01-01T00:00:00Z", cron="0 0 * * SUN-SUN")
     assert found == ["2025-01-05 00:00", "2025-01-12 00:00"]

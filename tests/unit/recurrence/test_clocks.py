@@ -12,7 +12,7 @@ from shared.recurrence import resolve_local
 from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
 from shared.recurrence.zones import Change, Fold, Gap, changes_in, spans_in, year_begins
-from tests.unit.recurrence.reading import rings
+from tests.unit.recurrence.reading import list_times
 from tests.unit.recurrence.rules_at_random import CHANGES, repeatable
 
 
@@ -55,7 +55,7 @@ def test_spans_cover_a_year_without_a_hole(name: str, wall: str, gap: Gap, fold:
     st.sampled_from(["shift", "skip"]),
     st.sampled_from(["first", "last"]),
 )
-def test_a_rule_that_rings_once_rings_where_its_wall_time_resolves(
+def test_a_rule_with_one_occurrence_has_it_where_its_wall_time_resolves(
     change: tuple[str, str], minutes: int, gap: Gap, fold: Fold
 ) -> None:
     name, near = change
@@ -63,7 +63,7 @@ def test_a_rule_that_rings_once_rings_where_its_wall_time_resolves(
     day_before = local - timedelta(days=4)
     text = f"RRULE:FREQ=DAILY;INTERVAL=4\nEXDATE:{day_before:%Y%m%dT%H%M%S}"
     expected = resolve_local(local, ZoneInfo(name), gap, fold)
-    found = rings(2, start_at=day_before.isoformat(), timezone=name, rrule=text, dst_gap=gap, dst_fold=fold)
+    found = list_times(2, start_at=day_before.isoformat(), timezone=name, rrule=text, dst_gap=gap, dst_fold=fold)
     seconds = "%Y-%m-%d %H:%M" + (":%S" if expected and expected.second else "")
     assert (expected is None) == (found[0] > f"{local + timedelta(days=2):%Y-%m-%d %H:%M}")
     assert expected is None or found[0] == expected.strftime(seconds)

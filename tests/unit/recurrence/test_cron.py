@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.recurrence import BadRule, RuleSpec, compile_rule
-from tests.unit.recurrence.reading import rings, walk
+from tests.unit.recurrence.reading import list_times, walk
 from tests.unit.recurrence.rules_at_random import repeatable
 
 START = "2025-01-01T00:00:00Z"
@@ -52,7 +52,7 @@ START = "2025-01-01T00:00:00Z"
     ],
 )
 def test_an_expression_means(cron: str, expected: list[str]) -> None:
-    assert rings(len(expected), start_at=START, cron=cron) == expected
+    assert list_times(len(expected), start_at=START, cron=cron) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_error_names_the_field(cron: str, message: str | None) -> None:
     assert refused.value.field == "cron"
 
 
-# cron, start, dst fields, the first rings; all in New York
+# cron, start, dst fields, the first occurrences; all in New York
 AROUND_A_CHANGE: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
     "a time of day shifts out of the gap": (
         "30 2 * * *",
@@ -99,7 +99,7 @@ AROUND_A_CHANGE: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
         {"dst_gap": "skip"},
         ["2024-03-09 07:30", "2024-03-11 06:30"],
     ),
-    "a time of day rings once in the fold": (
+    "a time of day has one occurrence in the fold": (
         "30 1 * * *",
         "2024-11-02T00:00:00",
         {},
@@ -117,7 +117,7 @@ AROUND_A_CHANGE: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
         {},
         ["2024-11-03 05:00", "2024-11-03 05:30", "2024-11-03 06:00", "2024-11-03 06:30", "2024-11-03 07:00"],
     ),
-    "every minute of an hour that does not exist is not rung": (
+    "no minute of an hour that does not exist is an occurrence": (
         "* 2 * * *",
         "2024-03-09T02:59:00",
         {},
@@ -140,7 +140,7 @@ AROUND_A_CHANGE: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
 
 @pytest.mark.parametrize(("cron", "start", "dst", "expected"), AROUND_A_CHANGE.values(), ids=AROUND_A_CHANGE.keys())
 def test_around_a_change(cron: str, start: str, dst: dict[str, Any], expected: list[str]) -> None:
-    assert rings(len(expected), start_at=start, timezone="America/New_York", cron=cron, **dst) == expected
+    assert list_times(len(expected), start_at=start, timezone="America/New_York", cron=cron, **dst) == expected
 
 
 def field(low: int, high: int, names: tuple[str, ...] = ()) -> st.SearchStrategy[str]:
@@ -156,11 +156,13 @@ def field(low: int, high: int, names: tuple[str, ...] = ()) -> st.SearchStrategy
     st.tuples(field(0, 59), field(0, 23), field(1, 31, ("L", "LW")), field(1, 12), field(0, 7, ("5L", "MON#2"))),
     st.datetimes(datetime(1950, 1, 1), datetime(2150, 1, 1)),  # noqa: DTZ001 - hypothesis takes them naive
 )
-def test_in_utc_every_expression_rings_as_cronsim_says(fields: tuple[str, ...], start: datetime) -> None:
+def test_in_utc_the_occurrences_of_every_expression_are_those_of_cronsim(
+    fields: tuple[str, ...], start: datetime
+) -> None:
     start = start.replace(microsecond=0, tzinfo=UTC)
     text = " ".join(fields)
     try:
-        found = [ring.at for ring in walk(12, start_at=start.isoformat(), cron=text)]
+        found = [occurrence.at for occurrence in walk(12, start_at=start.isoformat(), cron=text)]
     except BadRule:
         return
     one_second_before = datetime.fromtimestamp(start.timestamp() - 1, UTC)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.recurrence import BadRule, RuleSpec, compile_rule, dtstart_in
-from tests.unit.recurrence.reading import rings, short, walk
+from tests.unit.recurrence.reading import list_times, short, walk
 
 BERLIN: dict[str, Any] = {"start_at": "2025-03-28T09:00:00", "timezone": "Europe/Berlin"}
 NEW_YORK: dict[str, Any] = {"start_at": "2024-11-02T01:30:00", "timezone": "America/New_York"}
@@ -24,12 +24,12 @@ NEW_YORK: dict[str, Any] = {"start_at": "2024-11-02T01:30:00", "timezone": "Amer
     ],
 )
 def test_until_includes_its_moment_in_utc_in_local_time_or_all_of_its_day(until: str, expected: list[str]) -> None:
-    assert rings(rrule=f"FREQ=DAILY;UNTIL={until}", **BERLIN) == expected
+    assert list_times(rrule=f"FREQ=DAILY;UNTIL={until}", **BERLIN) == expected
 
 
 def test_a_local_until_in_a_fold_ends_what_the_clock_shows() -> None:
     rule = "FREQ=DAILY;BYHOUR=1;BYMINUTE=15,30,45;UNTIL=20241103T013000"
-    assert rings(rrule=rule, dst_fold="both", **NEW_YORK) == [
+    assert list_times(rrule=rule, dst_fold="both", **NEW_YORK) == [
         "2024-11-02 05:30",
         "2024-11-02 05:45",
         "2024-11-03 05:15",
@@ -40,7 +40,7 @@ def test_a_local_until_in_a_fold_ends_what_the_clock_shows() -> None:
 
 
 def test_a_local_until_of_an_hourly_rule_ends_with_the_second_pass() -> None:
-    assert rings(
+    assert list_times(
         rrule="FREQ=HOURLY;UNTIL=20241103T013000", start_at="2024-11-03T00:30:00", timezone="America/New_York"
     ) == [
         "2024-11-03 04:30",
@@ -50,9 +50,9 @@ def test_a_local_until_of_an_hourly_rule_ends_with_the_second_pass() -> None:
 
 
 def test_an_until_at_the_end_of_time_is_as_good_as_none() -> None:
-    assert len(rings(3, rrule="FREQ=DAILY;UNTIL=99991231T235959Z", **BERLIN)) == 3
-    assert len(rings(3, rrule="FREQ=DAILY;UNTIL=99991231", **BERLIN)) == 3
-    assert rings(3, rrule="FREQ=DAILY;UNTIL=00010101", **BERLIN) == []
+    assert len(list_times(3, rrule="FREQ=DAILY;UNTIL=99991231T235959Z", **BERLIN)) == 3
+    assert len(list_times(3, rrule="FREQ=DAILY;UNTIL=99991231", **BERLIN)) == 3
+    assert list_times(3, rrule="FREQ=DAILY;UNTIL=00010101", **BERLIN) == []
 
 
 def test_rdate_adds_in_every_form() -> None:
@@ -63,7 +63,7 @@ def test_rdate_adds_in_every_form() -> None:
         "RDATE;TZID=America/New_York:20250331T080000\n"
         "RDATE;VALUE=DATE:20250401,20250402"
     )
-    assert rings(rrule=text, **BERLIN) == [
+    assert list_times(rrule=text, **BERLIN) == [
         "2025-03-28 08:00",
         "2025-03-30 10:00",
         "2025-03-30 11:00",
@@ -73,7 +73,7 @@ def test_rdate_adds_in_every_form() -> None:
     ]
 
 
-def test_exdate_takes_out_in_every_form() -> None:
+def test_exdate_excludes_in_every_form() -> None:
     text = (
         "RRULE:FREQ=DAILY;COUNT=8\n"
         "EXDATE:20250329T090000\n"
@@ -82,7 +82,7 @@ def test_exdate_takes_out_in_every_form() -> None:
         "EXDATE;VALUE=DATE:20250401\n"
         "EXDATE:20250402T090001"
     )
-    assert rings(rrule=text, **BERLIN) == [
+    assert list_times(rrule=text, **BERLIN) == [
         "2025-03-28 08:00",
         "2025-04-02 07:00",
         "2025-04-03 07:00",
@@ -91,21 +91,21 @@ def test_exdate_takes_out_in_every_form() -> None:
 
 
 def test_rdates_alone_are_a_rule() -> None:
-    assert rings(rrule="RDATE:20250501T000000Z,20250401T000000Z,20250501T000000Z", **BERLIN) == [
+    assert list_times(rrule="RDATE:20250501T000000Z,20250401T000000Z,20250501T000000Z", **BERLIN) == [
         "2025-04-01 00:00",
         "2025-05-01 00:00",
     ]
 
 
-def test_exdate_takes_out_an_rdate_too() -> None:
-    assert rings(rrule="RDATE:20250401T090000,20250402T090000\nEXDATE;VALUE=DATE:20250401", **BERLIN) == [
+def test_exdate_excludes_an_rdate_too() -> None:
+    assert list_times(rrule="RDATE:20250401T090000,20250402T090000\nEXDATE;VALUE=DATE:20250401", **BERLIN) == [
         "2025-04-02 07:00"
     ]
 
 
-def test_count_counts_an_excluded_ring_but_not_an_extra_one() -> None:
+def test_count_counts_an_excluded_occurrence_but_not_an_rdate() -> None:
     text = "RRULE:FREQ=DAILY;COUNT=4\nEXDATE:20250329T090000\nRDATE:20250327T090000,20250330T120000,20250501T090000"
-    assert [(short(ring.at), ring.index) for ring in walk(rrule=text, **BERLIN)] == [
+    assert [(short(occurrence.at), occurrence.index) for occurrence in walk(rrule=text, **BERLIN)] == [
         ("2025-03-27 08:00", 0),
         ("2025-03-28 08:00", 1),
         ("2025-03-30 07:00", 3),
@@ -115,7 +115,7 @@ def test_count_counts_an_excluded_ring_but_not_an_extra_one() -> None:
     ]
 
 
-def test_an_extra_ring_that_is_one_of_the_rule_rings_once_and_counts() -> None:
+def test_an_rdate_that_is_an_occurrence_of_the_rule_is_one_occurrence_and_counts() -> None:
     text = "RRULE:FREQ=DAILY;COUNT=2\nRDATE:20250329T090000"
     assert [(short(r.at), r.index) for r in walk(rrule=text, **BERLIN)] == [
         ("2025-03-28 08:00", 1),
@@ -123,39 +123,39 @@ def test_an_extra_ring_that_is_one_of_the_rule_rings_once_and_counts() -> None:
     ]
 
 
-def test_a_local_exdate_in_a_fold_takes_out_both_passes() -> None:
+def test_a_local_exdate_in_a_fold_excludes_both_passes() -> None:
     text = "RRULE:FREQ=DAILY\nEXDATE:20241103T013000"
-    assert rings(2, rrule=text, dst_fold="both", **NEW_YORK) == ["2024-11-02 05:30", "2024-11-04 06:30"]
+    assert list_times(2, rrule=text, dst_fold="both", **NEW_YORK) == ["2024-11-02 05:30", "2024-11-04 06:30"]
 
 
-def test_an_exdate_in_a_gap_takes_out_the_shifted_ring_alone() -> None:
+def test_an_exdate_in_a_gap_excludes_only_the_shifted_occurrence() -> None:
     text = "RRULE:FREQ=DAILY;BYHOUR=2,3;BYMINUTE=30\nEXDATE:20240310T023000"
     spec = {"start_at": "2024-03-10T00:00:00", "timezone": "America/New_York"}
-    assert rings(2, rrule=text, **spec) == ["2024-03-10 07:30", "2024-03-11 06:30"]
+    assert list_times(2, rrule=text, **spec) == ["2024-03-10 07:30", "2024-03-11 06:30"]
     text = "RRULE:FREQ=DAILY;BYHOUR=2;BYMINUTE=30\nEXDATE:20240310T023000"
-    assert rings(1, rrule=text, **spec) == ["2024-03-11 06:30"]
+    assert list_times(1, rrule=text, **spec) == ["2024-03-11 06:30"]
 
 
-def test_a_day_taken_out_of_a_secondly_rule_is_passed_in_one_go() -> None:
+def test_an_excluded_day_of_a_secondly_rule_is_skipped_at_once() -> None:
     text = "RRULE:FREQ=SECONDLY\nEXDATE;VALUE=DATE:20240310,20240311"
-    assert rings(2, rrule=text, start_at="2024-03-09T23:59:59", timezone="America/New_York") == [
+    assert list_times(2, rrule=text, start_at="2024-03-09T23:59:59", timezone="America/New_York") == [
         "2024-03-10 04:59:59",
         "2024-03-12 04:00",
     ]
 
 
-def test_a_shifted_friday_rings_though_the_saturday_it_moved_to_is_taken_out() -> None:
+def test_a_shifted_friday_stays_though_the_saturday_it_moved_to_is_excluded() -> None:
     text = "RRULE:FREQ=WEEKLY;BYDAY=FR;BYHOUR=12\nRRULE:FREQ=WEEKLY;BYDAY=SA;BYHOUR=0,12\nEXDATE;VALUE=DATE:20111231"
-    assert rings(3, start_at="2011-12-28T00:00:00", timezone="Pacific/Apia", rrule=text) == [
+    assert list_times(3, start_at="2011-12-28T00:00:00", timezone="Pacific/Apia", rrule=text) == [
         "2011-12-30 22:00",
         "2012-01-05 22:00",
         "2012-01-06 10:00",
     ]
 
 
-def test_several_rrules_ring_together() -> None:
+def test_several_rrules_are_merged() -> None:
     text = "RRULE:FREQ=DAILY;BYHOUR=9\nRRULE:FREQ=WEEKLY;BYDAY=SA;BYHOUR=9,10"
-    assert rings(4, rrule=text, **BERLIN) == [
+    assert list_times(4, rrule=text, **BERLIN) == [
         "2025-03-28 08:00",
         "2025-03-29 08:00",
         "2025-03-29 09:00",
@@ -178,12 +178,12 @@ def test_several_rrules_ring_together() -> None:
 def test_a_dtstart_in_the_text_stands_in_place_of_start_at(dtstart: str, first: str) -> None:
     text = f"{dtstart}\nRRULE:FREQ=DAILY"
     assert dtstart_in(text)
-    assert rings(1, rrule=text, **BERLIN) == [first]
+    assert list_times(1, rrule=text, **BERLIN) == [first]
 
 
 def test_the_tzid_of_dtstart_is_the_zone_of_the_rule() -> None:
     text = "DTSTART;TZID=America/New_York:20240309T023000\nRRULE:FREQ=DAILY"
-    assert rings(2, start_at="2020-01-01T00:00:00Z", rrule=text) == ["2024-03-09 07:30", "2024-03-10 07:30"]
+    assert list_times(2, start_at="2020-01-01T00:00:00Z", rrule=text) == ["2024-03-09 07:30", "2024-03-10 07:30"]
 
 
 def test_two_zones_that_disagree_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""What rings where a clock is put forward or back, zone by zone, with the instants written out in UTC."""
+"""The occurrences where a clock is put forward or back, zone by zone, with the instants written out in UTC."""
 
 from datetime import datetime
 from itertools import pairwise
@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from shared.recurrence import BadRule, resolve_local
-from tests.unit.recurrence.reading import rings, short, walk
+from tests.unit.recurrence.reading import list_times, short, walk
 
 NEW_YORK = "America/New_York"
 
-# zone, rule, start, dst fields, the first rings
+# zone, rule, start, dst fields, the first occurrences
 DAILY: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
     "New York in March: half past two moves to half past three": (
         NEW_YORK,
@@ -28,7 +28,7 @@ DAILY: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
         {"dst_gap": "skip"},
         ["2024-03-09 07:30", "2024-03-11 06:30", "2024-03-12 06:30"],
     ),
-    "New York in March: the shifted 2:30 and the genuine 3:30 are one ring": (
+    "New York in March: the shifted 2:30 and the genuine 3:30 are one occurrence": (
         NEW_YORK,
         "FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30",
         "2024-03-10T00:00:00",
@@ -42,7 +42,7 @@ DAILY: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
         {},
         ["2024-03-10 07:15", "2024-03-10 07:45", "2024-03-11 06:45", "2024-03-11 07:15"],
     ),
-    "New York in November: half past one rings the first time": (
+    "New York in November: half past one is the first pass": (
         NEW_YORK,
         "FREQ=DAILY",
         "2024-11-02T01:30:00",
@@ -119,7 +119,7 @@ DAILY: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
         {},
         ["2025-11-01 04:00", "2025-11-02 04:00", "2025-11-03 05:00"],
     ),
-    "Havana has midnight twice in November, and may ring twice": (
+    "Havana has midnight twice in November, and a rule may have both": (
         "America/Havana",
         "FREQ=DAILY",
         "2025-11-01T00:00:00",
@@ -140,7 +140,7 @@ DAILY: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
             "2006-10-29 04:00",
         ],
     ),
-    "Apia had no 30 December 2011: its ring meets the one of the 31st": (
+    "Apia had no 30 December 2011: its occurrence meets the one of the 31st": (
         "Pacific/Apia",
         "FREQ=DAILY",
         "2011-12-28T12:00:00",
@@ -220,7 +220,7 @@ SHORTER: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
         {},
         ["2025-04-05 13:00", "2025-04-05 14:00", "2025-04-05 15:30", "2025-04-05 16:30"],
     ),
-    "an hour that is named rings in both passes": (
+    "an hour that is named has both passes": (
         NEW_YORK,
         "FREQ=HOURLY;BYHOUR=1",
         "2024-11-02T00:00:00",
@@ -263,37 +263,37 @@ SHORTER: dict[str, tuple[str, str, str, dict[str, str], list[str]]] = {
     [*DAILY.values(), *SHORTER.values()],
     ids=[*DAILY.keys(), *SHORTER.keys()],
 )
-def test_the_rings_around_a_change_are(
+def test_the_occurrences_around_a_change_are(
     zone: str, rule: str, start: str, dst: dict[str, Any], expected: list[str]
 ) -> None:
-    assert rings(len(expected), start_at=start, timezone=zone, rrule=rule, **dst) == expected
+    assert list_times(len(expected), start_at=start, timezone=zone, rrule=rule, **dst) == expected
 
 
 @pytest.mark.parametrize(("day", "hours"), [("2024-11-03", 25), ("2024-03-10", 23), ("2024-06-01", 24)])
-def test_an_hourly_rule_in_new_york_rings_as_often_as_the_day_has_hours(day: str, hours: int) -> None:
+def test_an_hourly_rule_in_new_york_has_as_many_occurrences_as_the_day_has_hours(day: str, hours: int) -> None:
     zone = ZoneInfo(NEW_YORK)
     found = walk(60, start_at=f"{day}T00:00:00", timezone=NEW_YORK, rrule="FREQ=HOURLY")
-    same_day = [ring for ring in found if ring.at.astimezone(zone).date().isoformat() == day]
+    same_day = [occurrence for occurrence in found if occurrence.at.astimezone(zone).date().isoformat() == day]
     assert len(same_day) == hours
     assert {(b.at - a.at).total_seconds() for a, b in pairwise(found)} == {3600.0}
 
 
-def test_count_counts_what_rings_not_what_was_skipped() -> None:
+def test_count_counts_occurrences_and_not_skipped_times() -> None:
     skipped: dict[str, Any] = {"start_at": "2024-03-09T02:30:00", "timezone": NEW_YORK, "rrule": "FREQ=DAILY;COUNT=3"}
-    assert rings(**skipped, dst_gap="skip") == ["2024-03-09 07:30", "2024-03-11 06:30", "2024-03-12 06:30"]
+    assert list_times(**skipped, dst_gap="skip") == ["2024-03-09 07:30", "2024-03-11 06:30", "2024-03-12 06:30"]
 
 
-def test_count_counts_both_rings_of_a_fold() -> None:
+def test_count_counts_both_occurrences_of_a_fold() -> None:
     found = walk(start_at="2024-11-02T01:30:00", timezone=NEW_YORK, rrule="FREQ=DAILY;COUNT=3", dst_fold="both")
-    assert [(short(ring.at), ring.index) for ring in found] == [
+    assert [(short(occurrence.at), occurrence.index) for occurrence in found] == [
         ("2024-11-02 05:30", 1),
         ("2024-11-03 05:30", 2),
         ("2024-11-03 06:30", 3),
     ]
 
 
-def test_a_start_in_the_second_pass_does_not_ring_in_the_first() -> None:
-    assert rings(2, start_at="2024-11-03T01:30:00-05:00", timezone=NEW_YORK, rrule="FREQ=DAILY") == [
+def test_a_start_in_the_second_pass_has_no_occurrence_in_the_first() -> None:
+    assert list_times(2, start_at="2024-11-03T01:30:00-05:00", timezone=NEW_YORK, rrule="FREQ=DAILY") == [
         "2024-11-04 06:30",
         "2024-11-05 06:30",
     ]
@@ -328,5 +328,5 @@ def test_a_wall_time_at_the_end_of_the_calendar_is_refused() -> None:
 def test_a_clock_put_back_over_midnight_right_after_the_start_loses_nothing(rule: dict[str, str]) -> None:
     """St. John's, 29 October 2006: at one minute past midnight the clock went back to 23:01 of the day before."""
     start = "2006-10-29T00:00:00"
-    found = rings(5, start_at=start, timezone="America/St_Johns", **rule)
+    found = list_times(5, start_at=start, timezone="America/St_Johns", **rule)
     assert found == [f"2006-10-29 02:{minute}" for minute in range(30, 35)]

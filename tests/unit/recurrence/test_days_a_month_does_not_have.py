@@ -7,17 +7,19 @@ from dateutil.rrule import MONTHLY, rrule  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.recurrence.reading import rings
+from tests.unit.recurrence.reading import list_times
 from tests.unit.recurrence.rules_at_random import both_ways, repeatable, some
 
 
 def days(rule: str, start: str, limit: int) -> list[str]:
-    return [ring.removesuffix(" 08:00") for ring in rings(limit, start_at=f"{start}T08:00:00Z", rrule=rule)]
+    return [
+        occurrence.removesuffix(" 08:00") for occurrence in list_times(limit, start_at=f"{start}T08:00:00Z", rrule=rule)
+    ]
 
 
-# rule, start, the days on which it rings
+# rule, start, the days of its occurrences
 TABLE = {
-    "a birthday on 29 February rings in leap years": (
+    "a birthday on 29 February is in leap years": (
         "FREQ=YEARLY",
         "2024-02-29",
         ["2024-02-29", "2028-02-29", "2032-02-29"],
@@ -77,7 +79,7 @@ TABLE = {
         "2024-01-31",
         ["2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30", "2024-05-31", "2024-06-30"],
     ),
-    "a stand-in that is there already rings once": (
+    "a substitute that is an occurrence already counts once": (
         "FREQ=MONTHLY;BYMONTHDAY=1,31;SKIP=FORWARD",
         "2024-04-01",
         ["2024-04-01", "2024-05-01", "2024-05-31", "2024-06-01", "2024-07-01", "2024-07-31"],

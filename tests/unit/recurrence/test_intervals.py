@@ -12,12 +12,12 @@ from tests.unit.recurrence.rules_at_random import repeatable
 
 def test_an_interval_keeps_the_fraction_of_its_start_and_never_drifts() -> None:
     found = walk(3, start_at="2025-01-01T00:00:00.250001Z", every_seconds=90)
-    assert [ring.at.isoformat() for ring in found] == [
+    assert [occurrence.at.isoformat() for occurrence in found] == [
         "2025-01-01T00:00:00.250001+00:00",
         "2025-01-01T00:01:30.250001+00:00",
         "2025-01-01T00:03:00.250001+00:00",
     ]
-    assert [ring.index for ring in found] == [1, 2, 3]
+    assert [occurrence.index for occurrence in found] == [1, 2, 3]
 
 
 def test_a_rule_of_rrule_or_cron_cuts_the_fraction() -> None:
@@ -28,10 +28,14 @@ def test_a_rule_of_rrule_or_cron_cuts_the_fraction() -> None:
 
 def test_an_interval_knows_no_daylight_saving() -> None:
     found = walk(3, start_at="2024-03-10T00:00:00", timezone="America/New_York", every_seconds=86_400)
-    assert [ring.at.isoformat()[:16] for ring in found] == ["2024-03-10T05:00", "2024-03-11T05:00", "2024-03-12T05:00"]
+    assert [occurrence.at.isoformat()[:16] for occurrence in found] == [
+        "2024-03-10T05:00",
+        "2024-03-11T05:00",
+        "2024-03-12T05:00",
+    ]
 
 
-def test_a_cursor_between_two_rings_goes_to_the_next_on_the_grid() -> None:
+def test_a_cursor_between_two_occurrences_goes_to_the_next_on_the_grid() -> None:
     rule = compile_rule(RuleSpec(start_at="2025-01-01T00:00:00Z", every_seconds=60))
     after = rule.next_after(Occurrence(datetime(2025, 1, 1, 0, 1, 30, tzinfo=UTC), 7))
     assert after == Occurrence(datetime(2025, 1, 1, 0, 2, tzinfo=UTC), 3)

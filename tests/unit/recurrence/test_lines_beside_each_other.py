@@ -1,4 +1,4 @@
-"""Several RRULEs, and RDATE beside them: a line rings as it would alone, however hard another one is to search."""
+"""Several RRULEs, and RDATE beside them: each line has the occurrences that it has alone, however hard others are."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from shared.recurrence import BadRule, Occurrence, Rule, RuleSpec, compile_rule
 from shared.recurrence.compile import compiled
-from tests.unit.recurrence.reading import rings, short, walk
+from tests.unit.recurrence.reading import list_times, short, walk
 from tests.unit.recurrence.rules_at_random import long_rules, repeatable, short_rules
 
 SECOND = timedelta(seconds=1)
 ENOUGH = 60
-"""Rings that are compared."""
+"""How many occurrences the tests compare."""
 
 DAILY = "RRULE:FREQ=DAILY;BYHOUR=12"
 NINE_EVERY_24_HOURS = "RRULE:FREQ=HOURLY;INTERVAL=24;BYHOUR=9"
@@ -38,7 +38,7 @@ def sao_paulo(*lines: str) -> RuleSpec:
 
 
 def walked(spec: RuleSpec, limit: int = ENOUGH) -> list[Occurrence]:
-    """As far as a rule goes; one that is refused goes nowhere."""
+    """Return the occurrences of a rule up to a limit; a rule that is refused has none."""
     try:
         return walk(limit, start_at=spec.start_at, timezone=spec.timezone, rrule=spec.rrule, dst_gap=spec.dst_gap)
     except BadRule:
@@ -46,7 +46,7 @@ def walked(spec: RuleSpec, limit: int = ENOUGH) -> list[Occurrence]:
 
 
 def instants(found: Iterable[Occurrence]) -> list[datetime]:
-    return [ring.at for ring in found]
+    return [occurrence.at for occurrence in found]
 
 
 @pytest.mark.parametrize("lines", [(DAILY, NINE_EVERY_24_HOURS), (NINE_EVERY_24_HOURS, DAILY)])
@@ -63,22 +63,25 @@ def test_a_line_that_finds_nothing_more_does_not_end_the_dates_beside_it() -> No
     assert [short(at) for at in instants(found)[-3:]] == [LAST_AT_NINE, "2025-01-01 12:00", "2150-01-01 12:00"]
 
 
-def test_a_ring_that_was_out_of_reach_comes_when_the_others_have_led_there() -> None:
+def test_an_occurrence_out_of_reach_is_found_when_the_others_have_led_there() -> None:
     there = datetime(2025, 1, 1, 4, tzinfo=UTC) + 14_400 * timedelta(seconds=86_399)
     yearly = [datetime(year, 1, 1, 4, tzinfo=UTC) for year in range(2025, 2085)]
     lines = f"{MIDNIGHT_IN_40_YEARS}\nRRULE:FREQ=YEARLY"
     found = walked(RuleSpec("2025-01-01T04:00:00Z", rrule=lines), 61)
     assert instants(found) == sorted([*yearly, there])
-    assert [ring.index for ring in found] == list(range(1, 62))
+    assert [occurrence.index for occurrence in found] == list(range(1, 62))
 
 
 def test_count_goes_on_from_the_number_it_had_before_the_search_ran_out() -> None:
     lines = [f"{NINE_EVERY_24_HOURS};COUNT=100", "RDATE:21000101T120000Z", "EXDATE:20190216T110000Z"]
     found = walked(sao_paulo(*lines))
-    assert [(short(ring.at), ring.index) for ring in found[-2:]] == [("2019-02-15 11:00", 32), ("2100-01-01 12:00", 33)]
+    assert [(short(occurrence.at), occurrence.index) for occurrence in found[-2:]] == [
+        ("2019-02-15 11:00", 32),
+        ("2100-01-01 12:00", 33),
+    ]
 
 
-def test_counting_on_does_not_pass_over_rings_for_the_sake_of_a_date() -> None:
+def test_counting_does_not_skip_occurrences_before_an_rdate() -> None:
     text = "RRULE:FREQ=HOURLY;INTERVAL=25;BYHOUR=9;COUNT=900\nRDATE:20800101T120000Z"
     rule = compile_rule(RuleSpec("2025-01-01T09:00:00Z", rrule=text))
     first = rule.first()
@@ -96,7 +99,7 @@ def test_counting_on_does_not_pass_over_rings_for_the_sake_of_a_date() -> None:
         ("FREQ=SECONDLY;INTERVAL=7200;BYMINUTE=30", "2025-01-11 00:00:25"),
     ],
 )
-def test_days_off_use_up_the_work_of_no_line(beside: str, expected: str) -> None:
+def test_excluded_days_use_up_the_budget_of_no_line(beside: str, expected: str) -> None:
     days_off = "EXDATE;VALUE=DATE:20250107,20250108,20250109,20250110"
     rule = compile_rule(RuleSpec("2025-01-05T15:04:25Z", rrule=f"RRULE:FREQ=MINUTELY\nRRULE:{beside}\n{days_off}"))
     found = rule.next_after(Occurrence(datetime(2025, 1, 6, 23, 59, 25, tzinfo=UTC), 1))
@@ -120,10 +123,10 @@ def test_a_rule_that_has_ended_is_not_cut_short(lines: str) -> None:
 
 
 def test_a_rule_is_refused_only_if_none_of_its_lines_is_ever_found() -> None:
-    found = rings(2, start_at="2025-01-01T04:00:00Z", rrule=f"{MIDNIGHT_IN_40_YEARS}\nRRULE:FREQ=DAILY")
+    found = list_times(2, start_at="2025-01-01T04:00:00Z", rrule=f"{MIDNIGHT_IN_40_YEARS}\nRRULE:FREQ=DAILY")
     assert found == ["2025-01-01 04:00", "2025-01-02 04:00"]
     with pytest.raises(BadRule, match="within reach"):
-        rings(start_at="2025-01-01T04:00:00Z", rrule=f"{MIDNIGHT_IN_40_YEARS}\n{MIDNIGHT_IN_40_YEARS}")
+        list_times(start_at="2025-01-01T04:00:00Z", rrule=f"{MIDNIGHT_IN_40_YEARS}\n{MIDNIGHT_IN_40_YEARS}")
 
 
 @st.composite
@@ -153,7 +156,7 @@ Walk = tuple[RuleSpec, list[Occurrence]]
 
 @st.composite
 def walks(draw: st.DrawFn, hard: int = 4) -> Walk:
-    """A rule of several lines, and its first rings: two at least."""
+    """A rule of several lines, and its first occurrences: two at least."""
     spec, _ = draw(specs(hard))
     found = walked(spec)
     assume(len(found) > 1)
@@ -171,13 +174,13 @@ def rings_at(spec: RuleSpec, at: datetime) -> bool:
 
 @repeatable
 @given(specs())
-def test_all_lines_together_ring_when_each_of_them_does(both: tuple[RuleSpec, list[RuleSpec]]) -> None:
+def test_the_occurrences_of_several_lines_are_those_of_each_line(both: tuple[RuleSpec, list[RuleSpec]]) -> None:
     together, alone = both
     found = instants(walked(together))
     end = found[-1] if len(found) == ENOUGH else datetime.max.replace(tzinfo=UTC)
     expected = {at for one in alone for at in instants(walked(one, ENOUGH + 1)) if at <= end}
     assert expected <= set(found)
-    # By itself a line is over when its search runs out; beside others it may be met again further on.
+    # A line alone ends when its search exceeds the budget; beside others, later occurrences of it may be found.
     for at in set(found) - expected:
         assert any(rings_at(one, at) for one in alone)
     assert found == sorted(set(found))
@@ -209,7 +212,7 @@ def test_the_latest_of_several_lines_is_found_at_once(walk: Walk, data: st.DataO
 
 
 def a_late_cursor(found: list[Occurrence], data: st.DataObject) -> tuple[Occurrence, Occurrence, datetime]:
-    """A ring, a later one or the same, and a moment after that, up to the one that follows."""
+    """An occurrence, a later one or the same, and a moment after that, up to the occurrence that follows."""
     place = data.draw(st.integers(0, len(found) - 2))
     later = data.draw(st.integers(place, len(found) - 2))
     wait = found[later + 1].at - found[later].at
@@ -218,7 +221,7 @@ def a_late_cursor(found: list[Occurrence], data: st.DataObject) -> tuple[Occurre
 
 
 def caught_up(rule: Rule, cursor: Occurrence, moment: datetime) -> Occurrence:
-    """As the producer does it: a search that stops on the way is asked again, a step further at least."""
+    """Call `latest_before` as the producer does: again and again while it stops early and still makes progress."""
     while True:
         latest = rule.latest_before(cursor, moment)
         following = rule.next_after(latest)

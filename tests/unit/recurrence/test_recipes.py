@@ -1,4 +1,4 @@
-"""The recipes of docs/recurrence.md ring when the document says."""
+"""The recipes of docs/recurrence.md have the occurrences that the document lists."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.recurrence.reading import rings
+from tests.unit.recurrence.reading import list_times
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "recurrence.md"
 RECIPE = re.compile(r"```json\n(?P<fields>.*?)\n```\n\nrings at (?P<instants>[^…\n]*) …")
@@ -21,5 +21,5 @@ def recipes() -> list[tuple[dict[str, Any], list[str]]]:
 
 
 @pytest.mark.parametrize(("fields", "instants"), recipes())
-def test_a_recipe_rings_when_the_document_says(fields: dict[str, Any], instants: list[str]) -> None:
-    assert [ring.replace(" ", "T") + "Z" for ring in rings(len(instants), **fields)] == instants
+def test_the_occurrences_of_a_recipe_are_those_of_the_document(fields: dict[str, Any], instants: list[str]) -> None:
+    assert [occurrence.replace(" ", "T") + "Z" for occurrence in list_times(len(instants), **fields)] == instants

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.recurrence import RuleSpec, compile_rule
-from tests.unit.recurrence.reading import listed, rings
+from tests.unit.recurrence.reading import list_times, listed
 
 ALL_DAYS = "BYDAY=SU,MO,TU,WE,TH,FR,SA"
 WORKDAYS = "BYDAY=MO,TU,WE,TH,FR"
@@ -201,7 +201,7 @@ EXAMPLES = {
 def new_york(day: str, rule: str, limit: int) -> list[str]:
     start = f"DTSTART;TZID=America/New_York:{day}T090000"
     rule = rule if rule.startswith("EXDATE") else f"RRULE:{rule}"
-    return rings(limit, start_at="2000-01-01T00:00:00Z", rrule=f"{start}\n{rule}")
+    return list_times(limit, start_at="2000-01-01T00:00:00Z", rrule=f"{start}\n{rule}")
 
 
 @pytest.mark.parametrize(("day", "rule", "dates"), EXAMPLES.values(), ids=EXAMPLES.keys())
@@ -249,9 +249,9 @@ def test_every_20_minutes_from_9_to_1640_every_day(rule: str) -> None:
     assert found == [f"1997-09-02 {time}" for time in one_day] + [f"1997-09-03 {time}" for time in one_day]
 
 
-def test_a_start_that_does_not_match_does_not_ring() -> None:
-    """RFC 5545 would have DTSTART ring all the same; here, as in dateutil, the rule alone decides."""
+def test_a_start_that_does_not_match_is_no_occurrence() -> None:
+    """By RFC 5545 such a DTSTART is an occurrence all the same; here, as in dateutil, the rule alone decides."""
     rule = compile_rule(RuleSpec(start_at="2025-01-01T09:00:00Z", rrule="FREQ=DAILY;BYDAY=MO"))
-    ring = rule.first()
-    assert ring is not None
-    assert ring.at.isoformat() == "2025-01-06T09:00:00+00:00"
+    occurrence = rule.first()
+    assert occurrence is not None
+    assert occurrence.at.isoformat() == "2025-01-06T09:00:00+00:00"

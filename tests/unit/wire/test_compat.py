@@ -1,4 +1,4 @@
-"""A service that finds libraries of other versions than were tested says so, and does not start."""
+"""A service refuses to start with AMQP libraries in versions that were not tested."""
 
 import json
 import os
@@ -30,8 +30,8 @@ def test_what_is_installed_here_was_tested() -> None:
 
 
 @pytest.mark.parametrize("service", ["consumer", "producer", "delivery"])
-def test_a_service_says_so_in_one_line_and_does_not_start(service: str, tmp_path: Path) -> None:
-    """Another version is what Python finds first."""
+def test_a_service_with_an_untested_version_logs_one_line_and_does_not_start(service: str, tmp_path: Path) -> None:
+    """Python finds a library of another version first."""
     found_first = tmp_path / "pamqp-4.1.0.dist-info"
     found_first.mkdir()
     (found_first / "METADATA").write_text("Metadata-Version: 2.1\nName: pamqp\nVersion: 4.1.0\n")

@@ -1,4 +1,4 @@
-"""The broker numbers what is published on a channel, and its results name the numbers: ours have to be the same."""
+"""The broker numbers what is published on a channel, and its confirms name the numbers: Duebell must count the same."""
 
 import asyncio
 from types import SimpleNamespace
@@ -26,8 +26,8 @@ CONFIRMED, RETURNED, NACKED, UNKNOWN = (
 )
 
 
-class Line:
-    """A channel that publishes, and a broker's answers."""
+class PublishingChannel:
+    """A publishing channel, and the answers of a broker to it."""
 
     def __init__(self) -> None:
         self.written: asyncio.Queue[Any] = asyncio.Queue()
@@ -54,74 +54,74 @@ def a_return_of(message_id: str) -> list[Any]:
 
 
 async def test_numbers_go_on_from_batch_to_batch() -> None:
-    line = Line()
-    first = await line.publishes(None, None, None)
-    line.answers(Basic.Ack(3, True))
-    second = await line.publishes(None, None)
-    line.answers(Basic.Nack(5), Basic.Ack(4))
+    channel = PublishingChannel()
+    first = await channel.publishes(None, None, None)
+    channel.answers(Basic.Ack(3, True))
+    second = await channel.publishes(None, None)
+    channel.answers(Basic.Nack(5), Basic.Ack(4))
     assert (first.results, second.results) == ([CONFIRMED] * 3, [CONFIRMED, NACKED])
     assert first.answered.done()
     assert second.answered.done()
 
 
 async def test_what_cannot_be_written_is_not_counted() -> None:
-    line = Line()
+    channel = PublishingChannel()
     with pytest.raises(ValueError, match="range"):
-        await line.confirms.publish([PLAIN, OutgoingMessage("", "queue", b"{}", priority=1000)])
-    assert line.written.empty()
-    batch = await line.publishes(None)
-    line.answers(Basic.Ack(1))
+        await channel.confirms.publish([PLAIN, OutgoingMessage("", "queue", b"{}", priority=1000)])
+    assert channel.written.empty()
+    batch = await channel.publishes(None)
+    channel.answers(Basic.Ack(1))
     assert batch.results == [CONFIRMED]
 
 
 async def test_a_confirm_of_an_earlier_batch_says_nothing_of_this_one() -> None:
-    line = Line()
-    await line.publishes(None, None)
-    batch = await line.publishes(None, None)
-    line.answers(Basic.Ack(1), Basic.Ack(2, True))
+    channel = PublishingChannel()
+    await channel.publishes(None, None)
+    batch = await channel.publishes(None, None)
+    channel.answers(Basic.Ack(1), Basic.Ack(2, True))
     assert batch.results == [UNKNOWN] * 2
-    line.answers(Basic.Ack(3, True))
+    channel.answers(Basic.Ack(3, True))
     assert batch.results == [CONFIRMED, UNKNOWN]
     assert not batch.answered.done()
 
 
 @pytest.mark.parametrize("body", [b"", b"{}"])
 async def test_a_return_is_known_by_its_message_id_and_its_confirm_changes_nothing(body: bytes) -> None:
-    line = Line()
-    batch = await line.publishes("a", "b", "c")
-    line.answers(*a_return(Basic.Properties(message_id="b"), body), Basic.Ack(3, True))
+    channel = PublishingChannel()
+    batch = await channel.publishes("a", "b", "c")
+    channel.answers(*a_return(Basic.Properties(message_id="b"), body), Basic.Ack(3, True))
     assert batch.results == [CONFIRMED, RETURNED, CONFIRMED]
     assert batch.answered.done()
 
 
 async def test_what_has_no_message_id_gets_one_of_its_own() -> None:
-    line = Line()
-    batch, later = await line.publishes(None, "mine", None), await line.publishes(None)
+    channel = PublishingChannel()
+    batch, later = await channel.publishes(None, "mine", None), await channel.publishes(None)
     assert batch.message_ids[1] == "mine"
     assert len({*batch.message_ids, *later.message_ids}) == 4
-    written = (await line.written.get()).payload
+    written = (await channel.written.get()).payload
     assert all(message_id.encode() in written for message_id in batch.message_ids)
 
 
 async def test_two_with_one_message_id_cannot_hide_a_loss() -> None:
-    line = Line()
-    batch = await line.publishes("same", "other", "same")
-    line.answers(*a_return_of("same"), Basic.Ack(3, True))
+    channel = PublishingChannel()
+    batch = await channel.publishes("same", "other", "same")
+    channel.answers(*a_return_of("same"), Basic.Ack(3, True))
     assert batch.results == [RETURNED, CONFIRMED, RETURNED]
 
 
 async def test_a_return_that_names_no_message_of_the_batch_may_be_any() -> None:
-    line = Line()
-    for properties in (Basic.Properties(message_id="nobody's"), Basic.Properties()):
-        batch = await line.publishes("a", "b", "c")
+    channel = PublishingChannel()
+    for properties in (Basic.Properties(message_id="not-of-the-batch"), Basic.Properties()):
+        batch = await channel.publishes("a", "b", "c")
         first = batch._first_tag
-        line.answers(Basic.Ack(first), *a_return(properties), Basic.Ack(first + 2, True))
+        channel.answers(Basic.Ack(first), *a_return(properties), Basic.Ack(first + 2, True))
         assert batch.results == [CONFIRMED, RETURNED, RETURNED]
 
 
 async def test_answers_to_aiormq_are_left_to_it() -> None:
-    line = Line()
-    await line.publishes(None)
-    line.answers(Basic.Ack(1), *a_return_of("x"), ChannelClass.CloseOk())
-    line.reader.feed_eof()
-    assert [name for _, _, name, _ in await read_all(line.reader) if name != "Heartbeat"] == ["CloseOk"]
+    channel = PublishingChannel()
+    await channel.publishes(None)
+    channel.answers(Basic.Ack(1), *a_return_of("x"), ChannelClass.CloseOk())
+    channel.reader.feed_eof()
+    assert [name for _, _, name, _ in await read_all(channel.reader) if name != "Heartbeat"] == ["CloseOk"]

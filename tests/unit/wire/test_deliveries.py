@@ -22,7 +22,7 @@ from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries, frame_end
 from shared.amqp.wire.properties import MAX_FIELDS
 from tests.unit.wire.test_splitter import cut, fed, frames, names, properties, read_all, wire
 
-OURS = 1  # the inbox's channel
+CHANNEL = 1  # the inbox's channel
 ANOTHER = 7
 
 
@@ -34,7 +34,7 @@ def a_message(
     key: str = "due.webhook.x",
     max_frame: int = 131_000,
     consumer: str = "duebell",
-    channel: int = OURS,
+    channel: int = CHANNEL,
 ) -> list[bytes]:
     """Its frames."""
     header = ContentHeader(0, len(body), its_properties or Basic.Properties(message_type="ScheduleDue"))
@@ -51,7 +51,7 @@ messages_to_us = st.builds(
     key=names,
     max_frame=st.sampled_from([100, 131_000]),
 ).map(b"".join)
-messages_to_others = st.builds(a_message, consumer=st.just("somebody"), channel=st.just(ANOTHER)).map(b"".join)
+messages_to_others = st.builds(a_message, consumer=st.just("another"), channel=st.just(ANOTHER)).map(b"".join)
 other_frames = st.builds(wire, frames, st.just(ANOTHER))
 
 
@@ -69,7 +69,7 @@ class Read:
     def __init__(self, kind: type[Deliveries] = Deliveries) -> None:
         self.messages: list[IncomingMessage] = []
         self.reader = SplittingReader()
-        self.reader.divert(OURS, kind(self.messages.append))
+        self.reader.divert(CHANNEL, kind(self.messages.append))
 
     def all_of(self, *pieces: bytes) -> "Read":
         fed(*pieces, reader=self.reader)
@@ -88,7 +88,7 @@ def by_pamqp(stream: bytes) -> tuple[list[IncomingMessage], list[tuple[int, str]
         end = frame_end(stream, start)
         _, channel, frame = pamqp.frame.unmarshal(stream[start:end])
         start = end
-        if channel != OURS:
+        if channel != CHANNEL:
             left += [] if isinstance(frame, Heartbeat) else [(channel, type(frame).__name__)]
             continue
         match frame:
@@ -131,9 +131,9 @@ def test_messages_are_those_that_pamqp_would_read(sent: list[bytes], data: Any) 
 
     async def both() -> None:
         messages, left = by_pamqp(stream)
-        for ours in (Read().all_of(stream), Read().all_of(*pieces), Read(FrameByFrame).all_of(*pieces)):
-            assert ours.messages == messages
-            assert await ours.left() == left
+        for found in (Read().all_of(stream), Read().all_of(*pieces), Read(FrameByFrame).all_of(*pieces)):
+            assert found.messages == messages
+            assert await found.left() == left
 
     asyncio.run(both())
 
@@ -190,17 +190,17 @@ async def test_messages_of_two_channels_keep_apart() -> None:
 async def test_something_between_the_frames_of_a_message_does_no_harm() -> None:
     method, header, body = a_message(1)
     for stream in (
-        [method, wire(Basic.QosOk(), OURS), header, body],
-        [method, header, wire(Basic.QosOk(), OURS), body],
+        [method, wire(Basic.QosOk(), CHANNEL), header, body],
+        [method, header, wire(Basic.QosOk(), CHANNEL), body],
     ):
         read = Read().all_of(b"".join(stream))
         assert [message.body for message in read.messages] == [b"{}"]
-        assert await read.left() == [(OURS, "QosOk")]
+        assert await read.left() == [(CHANNEL, "QosOk")]
 
 
-async def test_answers_on_the_channel_are_left_to_aiormq_and_so_is_content_that_nobody_delivered() -> None:
-    got = [wire(Basic.GetOk(1, False, "x", "k", 0), OURS), *a_message(1)[1:]]
-    read = Read().all_of(*got, *a_message(2), wire(Basic.CancelOk("duebell"), OURS))
+async def test_answers_on_the_channel_and_content_without_a_delivery_are_left_to_aiormq() -> None:
+    got = [wire(Basic.GetOk(1, False, "x", "k", 0), CHANNEL), *a_message(1)[1:]]
+    read = Read().all_of(*got, *a_message(2), wire(Basic.CancelOk("duebell"), CHANNEL))
     assert [message.tag for message in read.messages] == [2]
     assert [name for _, name in await read.left()] == ["GetOk", "ContentHeader", "ContentBody", "CancelOk"]
 
@@ -220,9 +220,9 @@ async def test_a_large_message_is_not_gathered_twice() -> None:
 async def test_headers_have_as_many_fields_as_they_may_however_they_come(fields: int) -> None:
     headers: dict[str, Any] = {f"{number:03x}": "" for number in range(fields)}
     stream = b"".join(a_message(its_properties=Basic.Properties(headers=headers)))
-    ours, frame_by_frame = Read().all_of(stream), Read(FrameByFrame).all_of(stream)
-    assert ours.messages == frame_by_frame.messages
-    assert (ours.messages[0].unreadable is None) == (fields <= MAX_FIELDS)
+    found, frame_by_frame = Read().all_of(stream), Read(FrameByFrame).all_of(stream)
+    assert found.messages == frame_by_frame.messages
+    assert (found.messages[0].unreadable is None) == (fields <= MAX_FIELDS)
 
 
 async def test_names_that_are_not_utf_8_arrive_spelled_out() -> None:
@@ -242,7 +242,7 @@ async def test_a_body_without_its_header_ends_the_connection() -> None:
 
 
 async def test_a_delivery_that_is_cut_short_ends_the_connection() -> None:
-    short = wire(Basic.Deliver("duebell", 1, False, "", "key"), OURS)
+    short = wire(Basic.Deliver("duebell", 1, False, "", "key"), CHANNEL)
     short = short[:3] + (len(short) - 8 - 2).to_bytes(4, "big") + short[7:-3] + short[-1:]
     read = Read().all_of(short + b"".join(a_message(2)))
     assert read.messages == []

@@ -43,10 +43,10 @@ def test_what_we_make_of_any_bytes_pamqp_makes_of_them_too(letters: list[str], n
     fields = b"".join(entry(b"%d" % n, letter.encode() + noise[n : n + 9]) for n, letter in enumerate(letters))
     written = table(fields)
     try:
-        ours = read_table(written)
+        found = read_table(written)
     except (ValueError, ArithmeticError, OSError):
         return
-    assert repr(ours) == repr(decode.field_table(written)[1])  # there may be a NaN
+    assert repr(found) == repr(decode.field_table(written)[1])  # there may be a NaN
 
 
 @pytest.mark.parametrize(

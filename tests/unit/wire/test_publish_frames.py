@@ -76,10 +76,10 @@ def publish_of(message: OutgoingMessage) -> Basic.Publish:
 @given(messages, short_text.filter(bool))
 def test_the_frames_of_a_message_are_those_that_pamqp_writes(message: OutgoingMessage, message_id: str) -> None:
     try:
-        theirs = by_pamqp(message, message_id)
+        expected = by_pamqp(message, message_id)
     except ValueError:  # pamqp has opinions about names of exchanges; the broker has its own
         return
-    assert publish_frames(message, message_id, CHANNEL, MAX_BODY) == theirs
+    assert publish_frames(message, message_id, CHANNEL, MAX_BODY) == expected
 
 
 @pytest.mark.parametrize("size", [0, 1, MAX_BODY - 1, MAX_BODY, MAX_BODY + 1, 3 * MAX_BODY, 3 * MAX_BODY + 1])

@@ -19,7 +19,7 @@ from pamqp.heartbeat import Heartbeat
 from shared.amqp.wire.connection import MAX_FRAME_BYTES, SplittingReader
 from shared.amqp.wire.deliveries import frame_end
 
-OURS = 1
+CHANNEL = 1
 
 names = st.text("abc.-_9", max_size=60)
 texts = st.none() | st.text(max_size=40)
@@ -113,14 +113,14 @@ def test_frames_are_those_that_aiormq_reads(sent: list[tuple[Any, int]], data: A
     pieces = cut(stream, sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6))))
 
     async def both() -> None:
-        theirs = await read_all(fed(stream, reader=asyncio.StreamReader()))
-        assert len(theirs) == len(sent)
-        assert await read_all(fed(*pieces)) == theirs
+        expected = await read_all(fed(stream, reader=asyncio.StreamReader()))
+        assert len(expected) == len(sent)
+        assert await read_all(fed(*pieces)) == expected
 
     asyncio.run(both())
 
 
-@given(st.lists(st.tuples(frames, st.sampled_from([OURS, 2])), min_size=1, max_size=12), st.data())
+@given(st.lists(st.tuples(frames, st.sampled_from([CHANNEL, 2])), min_size=1, max_size=12), st.data())
 def test_what_is_taken_and_what_is_left_is_all_there_is(sent: list[tuple[Any, int]], data: Any) -> None:
     written = [(channel, wire(frame, channel)) for frame, channel in sent]
     stream = b"".join(frame for _, frame in written)
@@ -128,13 +128,13 @@ def test_what_is_taken_and_what_is_left_is_all_there_is(sent: list[tuple[Any, in
 
     async def split() -> None:
         reader, taker = SplittingReader(), TakeAll()
-        reader.divert(OURS, taker)
+        reader.divert(CHANNEL, taker)
         left = await read_all(fed(*pieces, reader=reader))
         heartbeats = [wire(Heartbeat(), 0)]  # these are of channel 0, whatever was asked for
-        ours = [frame for channel, frame in written if channel == OURS and frame not in heartbeats]
-        assert taker.taken == ours
+        expected = [frame for channel, frame in written if channel == CHANNEL and frame not in heartbeats]
+        assert taker.taken == expected
         others = [frame for frame in left if frame[2] != "Heartbeat"]
-        assert len(others) == len([f for c, f in written if c != OURS and f not in heartbeats])
+        assert len(others) == len([f for c, f in written if c != CHANNEL and f not in heartbeats])
 
     asyncio.run(split())
 
@@ -153,15 +153,15 @@ async def test_a_frame_without_its_end_is_refused() -> None:
 
 async def test_after_bytes_that_are_no_frame_nothing_is_taken_and_the_connection_ends() -> None:
     reader, taker = SplittingReader(), TakeAll()
-    reader.divert(OURS, taker)
-    reader.feed_data(wire(Basic.Ack(1), OURS) + b"\x00nonsense" + wire(Basic.Ack(2), OURS))
-    reader.feed_data(wire(Basic.Ack(3), OURS))
+    reader.divert(CHANNEL, taker)
+    reader.feed_data(wire(Basic.Ack(1), CHANNEL) + b"\x00nonsense" + wire(Basic.Ack(2), CHANNEL))
+    reader.feed_data(wire(Basic.Ack(3), CHANNEL))
     assert len(taker.taken) == 1
     with pytest.raises(InvalidFrameError):
         await FrameReceiver(reader).get_frame()
 
 
-async def test_a_method_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_method_is_refused() -> None:
     unknown = struct.pack(">BHIHHB", 1, 1, 4, 999, 999, 0xCE)
     with pytest.raises(InvalidFrameError):
         await FrameReceiver(fed(unknown)).get_frame()
@@ -182,9 +182,9 @@ async def test_no_broker_may_send_frames_of_any_size(offered: int, accepted: int
 async def test_a_body_that_looks_like_a_method_is_left_as_it_is() -> None:
     bodies = [wire(frame, 0)[7:-1] for frame in (Connection.Tune(2047, 0, 60), Channel.CloseOk())]
     reader, taker = SplittingReader(), TakeDeliveries()
-    reader.divert(OURS, taker)
-    delivery = wire(Basic.Deliver("x", 1, False, "", ""), OURS)
-    fed(*(wire(ContentBody(body), OURS) for body in bodies), delivery, reader=reader)
+    reader.divert(CHANNEL, taker)
+    delivery = wire(Basic.Deliver("x", 1, False, "", ""), CHANNEL)
+    fed(*(wire(ContentBody(body), CHANNEL) for body in bodies), delivery, reader=reader)
     assert [content for *_, content in await read_all(reader) if content is not None] == bodies  # no heartbeat
     assert taker.taken == [delivery]
 
@@ -192,20 +192,20 @@ async def test_a_body_that_looks_like_a_method_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("closing", [Channel.Close(404, "gone", 0, 0), Channel.CloseOk()])
 async def test_a_channel_is_taken_from_until_the_broker_has_closed_it(closing: Any) -> None:
     reader, taker = SplittingReader(), TakeDeliveries()
-    reader.divert(OURS, taker)
-    delivery = wire(Basic.Deliver("x", 1, False, "", ""), OURS)
-    fed(delivery + wire(closing, OURS) + delivery, reader=reader)
+    reader.divert(CHANNEL, taker)
+    delivery = wire(Basic.Deliver("x", 1, False, "", ""), CHANNEL)
+    fed(delivery + wire(closing, CHANNEL) + delivery, reader=reader)
     assert taker.taken == [delivery]
     assert [name for _, _, name, _ in await read_all(reader)] == [type(closing).__name__, "Deliver"]
 
 
-async def test_aiormq_hears_that_the_broker_lives_though_everything_is_taken() -> None:
+async def test_aiormq_gets_heartbeats_though_every_frame_is_taken() -> None:
     clock = [100.0]
     reader = SplittingReader(lambda: clock[0])
-    reader.divert(OURS, TakeAll())
+    reader.divert(CHANNEL, TakeAll())
     for _ in range(3):
         for _ in range(5):
-            reader.feed_data(wire(Basic.Ack(1), OURS))
+            reader.feed_data(wire(Basic.Ack(1), CHANNEL))
         clock[0] += 1.0
     reader.feed_eof()
     assert [name for _, _, name, _ in await read_all(reader)] == ["Heartbeat"] * 3
@@ -250,5 +250,5 @@ async def test_a_full_channel_is_not_read_from_because_aiormq_has_caught_up() ->
     reader.set_transport(cast("asyncio.BaseTransport", socket))
     reader.pause(1)
     socket.resume_reading()
-    reader.feed_data(wire(Basic.Ack(1), OURS))
+    reader.feed_data(wire(Basic.Ack(1), CHANNEL))
     assert not socket.reads
