@@ -51,7 +51,7 @@ class Figure:
     goal: Goal | None = None
     cost: Cost | None = None
     note: str = ""  # what a reader has to know besides
-    of: str = ""  # which benchmark it is of; filled in by whoever runs it
+    of: str = ""  # which benchmark it is of; `run()` of the benchmark fills it in
 
     @property
     def ratio(self) -> float | None:

@@ -57,7 +57,7 @@ async def _side_by_side(few: Rig, many: Rig, plan: Plan, situation: str, beside:
     of_many: list[Costs] = []
     for number in range(plan.flat_takes):
         turns = [(few, of_few), (many, of_many)]
-        # Whoever comes second in one round comes first in the next.
+        # The table that comes second in one round comes first in the next.
         for rig, takes in turns if number % 2 == 0 else reversed(turns):
             takes.append(await _measure(rig, plan.flat_jobs, f"{situation}-{number}-"))
     return _figures(situation, _best(of_many), _best(of_few), beside)

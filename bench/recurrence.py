@@ -82,7 +82,7 @@ def dateutil_cost(text: str, since: datetime) -> float:
 
 
 def cold_microseconds() -> float:
-    """A rule nobody has asked for lately: compiled anew, then one step."""
+    """A rule that is not in the cache: compiled, then one step."""
     specs = [
         RuleSpec(start_at=(START + timedelta(minutes=n)).isoformat(), timezone="Europe/Berlin", rrule="FREQ=DAILY")
         for n in range(STEPS)

@@ -2,8 +2,8 @@
 real processes, each with its own user of either store.
 
 Everything that is confirmed or committed is on disk: Postgres with fsync and synchronous_commit on, RabbitMQ with
-quorum queues, whose log is synced before a confirm. Nobody runs Postgres with its defaults of 128 MB of buffers and a
-checkpoint at each gigabyte in production, so those are raised.
+quorum queues, whose log is synced before a confirm. No production Postgres runs with its defaults of 128 MB of buffers
+and a checkpoint at each gigabyte in production, so those are raised.
 """
 
 import os
@@ -60,7 +60,7 @@ class Rig:
 
     @asynccontextmanager
     async def copied(self, name: str) -> AsyncIterator["Rig"]:
-        """The same with a copy of the database, as it is now; nobody may be connected to it. The broker is the same."""
+        """The same broker with a copy of the database as it is now. No session may be connected to the database."""
         copy = self._on_database(name)
         home, here = self._on_database("postgres"), urlsplit(self.context.database_url).path.strip("/")
         async with home.database() as database:
@@ -100,7 +100,7 @@ class Rig:
 
     @asynccontextmanager
     async def bound(self, name: str, binding: str) -> AsyncIterator[None]:
-        """Another one for some of them, for as long as the block lasts: whoever comes next is not to fill it, too."""
+        """Bind another queue to some of the events until the block ends, so that later benchmarks do not fill it."""
         await self._bind(name, binding)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Two of each service on the same stores: together as fast as one at least, nothing twice, nobody waits for a lock."""
+"""Two replicas of each service on the same stores: at least as fast as one, nothing twice, no wait for a lock."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from bench.rig import QUEUE, Rig, Running
 from bench.waiting import until_fired
 
 WARM_UP = 1000
-# Waiting for a new page at the end of a table is not waiting for somebody else's row.
+# Waiting for a new page at the end of a table is not waiting for another session's row.
 LOCK_WAITS = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and wait_event <> 'extend'"
 LOOK_EVERY = 0.01
 

@@ -89,7 +89,7 @@ async def _theirs(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict
 
 
 async def _clear_away(rig: Rig) -> None:
-    """At the end only: to drop a database disturbs whoever is measured next."""
+    """Drop the databases, after the last measurement only: dropping one would disturb the next measurement."""
     async with rig.database() as database:
         for name in (*BY_PYTHON, *BY_NODE):
             await database.execute(f"drop database if exists peer_{name} with (force)")

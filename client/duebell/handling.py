@@ -30,7 +30,7 @@ class Listening:
     attempts         how often a handler that raises is tried, in all, before its event goes to `<queue>.failed`
     retry_pause      seconds before the second attempt; doubled for each further one, a minute at most
     handler_timeout  seconds for one attempt; all of them must stay below the broker's consumer timeout (30 minutes)
-    declare          False if the queue is somebody else's to declare and bind
+    declare          False if another application or an operator declares and binds the queue
     """
 
     topic: str

@@ -1,7 +1,7 @@
 """One connection to the broker, kept up for as long as its block lasts.
 
 After a loss everything that belonged to the old connection (channels, consumers, reply queues) is gone for good, and
-whoever used it starts afresh on the new one: there is no half-restored state. Every wait has a deadline, its own or its
+its users start again on the new connection: no state is restored by half. Every wait has a deadline, its own or its
 caller's.
 """
 
@@ -126,7 +126,8 @@ def pause_after(tries: int) -> float:
 @contextmanager
 def lost_connections_as_errors() -> Iterator[None]:
     """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
-    RuntimeError, or a CancelledError that nobody asked for: let through, it would end its task without a word.
+    RuntimeError, or a CancelledError although no task was cancelled: let through, it would end its task without a log
+    line.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 """The queue that an application listens on, and beside it `<queue>.failed`, where events go that its handler could not
-cope with. Declared by name, durable and replicated: what rings while nobody listens waits there.
+cope with. Declared by name, durable and replicated: events that come while no listener runs wait there.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ from duebell.names import due_binding
 
 DECLARE_TIMEOUT = 10.0
 
-# RabbitMQ 4 gives a message up after 20 deliveries, whoever crashed: so the limit is ours, in the handler's attempts.
+# RabbitMQ 4 gives a message up after 20 deliveries, whichever process crashed. So this client counts the attempts of
+# the handler itself.
 DELIVERY_LIMIT = 100_000
 
 

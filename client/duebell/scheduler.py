@@ -20,7 +20,7 @@ class Scheduler(Commands):
     """`async with Scheduler(url) as duebell: await duebell.schedule(…)`
 
     prefix   the AMQP_PREFIX of the Duebell that is meant, if it has one
-    owner    say who asks (AMQP's user_id, which the broker checks): nobody else may then change the job
+    owner    say who asks (AMQP's user_id, which the broker checks): no other user may then change the job
     timeout  seconds for each command, connecting and sending again included; a call may set its own
     """
 

@@ -89,7 +89,7 @@ class Session:
     async def _take(self, message: AbstractIncomingMessage) -> None:
         future = self._waiting.get(message.correlation_id or "")
         if future is None or future.done():
-            return  # whoever asked has given up
+            return  # the caller has stopped waiting
         try:
             future.set_result(ScheduleReply.model_validate_json(message.body))
         except ValidationError:

@@ -38,7 +38,7 @@ async def receive(message: AbstractIncomingMessage) -> None:
     try:
         await handle(due)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises, the event must end somewhere
-        # Given back once, in case it was a passing trouble; then to the dead-letter queue, for somebody to look at.
+        # Given back once, in case the error was temporary; then to the dead-letter queue, for a person to look at.
         print("failed", due["id"], error, flush=True)
         await asyncio.sleep(1)
         return await message.reject(requeue=not message.redelivered)

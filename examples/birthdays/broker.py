@@ -14,8 +14,8 @@ from pamqp.common import FieldTable
 SECONDS = 10.0
 BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 
-# Verdicts that nobody fetches must not fill the broker: the oldest are dropped. One that comes back while our database
-# is away must not be dropped for that: RabbitMQ 4 would, after 20 times.
+# Replies that are never consumed must not fill the broker: the oldest are dropped. One that comes back while our
+# database is away must not be dropped for that: RabbitMQ 4 would, after 20 times.
 _REPLIES: FieldTable = {"x-queue-type": "quorum", "x-max-length": 100_000, "x-delivery-limit": 100_000}
 
 
@@ -38,8 +38,8 @@ async def declare_replies(channel: AbstractChannel, queue: str) -> AbstractQueue
 
 @contextmanager
 def _losses_as_errors() -> Iterator[None]:
-    """For a connection that has just been lost, aio-pika may raise a RuntimeError, or a CancelledError that nobody
-    asked for, and that would end its task without a word.
+    """For a connection that has just been lost, aio-pika may raise a RuntimeError, or a CancelledError although no task
+    was cancelled, and that would end the task without a log line.
     """
     try:
         yield

@@ -39,7 +39,7 @@ def schedule(user_id: UUID, user: User, event: Event, terms: Terms) -> Command:
         # Local time and a zone: nine in the morning stays nine in the morning when the clocks change.
         "start_at": f"{event.starts_on.isoformat()}T{terms.greeting_time.isoformat('seconds')}",
         "timezone": user.timezone,
-        # After two years of silence nobody wants two greetings. One that is late is sent all the same.
+        # After two years of downtime one greeting is sent, not two. A late greeting is still sent.
         "misfire": "latest",
         "topic": f"{TOPIC}.{event.type.lower()}",
         "payload": {

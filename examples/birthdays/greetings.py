@@ -18,7 +18,7 @@ class Effect(StrEnum):
     GREETED = "greeted"
     DUPLICATE = "duplicate"  # the key is known
     GREETED_BEFORE = "greeted_before"  # another occurrence of the same event on the same day
-    NOBODY = "nobody"  # the user, or the event, is gone
+    GONE = "gone"  # the user, or the event, was deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def receive(connection: "Connection", ring: Ring) -> Received:
         return Received(Effect.DUPLICATE)
     owner = await connection.fetchrow(LOCK_OWNER, ring.event_id, ring.due_at)
     if owner is None:
-        return Received(Effect.NOBODY)
+        return Received(Effect.GONE)
     columns = (owner["id"], ring.event_id, ring.type, ring.occurs_on, ring.message, ring.key, ring.due_at)
     if await connection.fetchval(GREET, *columns) is None:
         return Received(Effect.GREETED_BEFORE)

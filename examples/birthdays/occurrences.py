@@ -21,7 +21,7 @@ _ONE_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """Nine in the morning, where somebody lives."""
+    """The moment of the greeting: nine in the morning in the user's time zone."""
 
     timezone: str
     at: time
@@ -36,7 +36,7 @@ def local_day(instant: datetime, timezone: str) -> date:
 
 
 def next_day(kind: str, marked: date, local: LocalTime, now: datetime, greeted_on: date | None = None) -> date:
-    """The first day whose moment is still to come, and that has not been greeted: somebody who moves west on their
+    """The first day whose moment is still to come, and that has not been greeted: a user who moves west on their
     birthday, after the greeting, has nine o'clock before them once more.
     """
     first_from = event_type(kind).recurrence.first_from

@@ -32,7 +32,7 @@ async def add_to_outbox(connection: "Connection", user_id: UUID, commands: Seque
     )
 
 
-# Only the first row of each user can be claimed, and while somebody holds it the second is still not the first: that is
+# Only the first row of each user can be claimed, and while a relay holds it the second is still not the first: that is
 # what keeps the order of each user however many relays there are. Users do not wait for one another.
 CLAIM = """
 select id, routing_key, correlation_id, body

@@ -10,7 +10,7 @@ BIRTHDAY = "BIRTHDAY"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """What somebody said about themselves. `dates` are by event type; that of BIRTHDAY is always there."""
+    """What a user said about themselves. `dates` are by event type; that of BIRTHDAY is always there."""
 
     first_name: str
     last_name: str

@@ -1,5 +1,5 @@
 """What can be done to a user, each in one transaction: the rows and what is to be said to Duebell are there together,
-or neither is. Nobody waits for Duebell here.
+or neither is. No request waits for Duebell.
 """
 
 from collections.abc import Awaitable, Callable

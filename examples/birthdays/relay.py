@@ -90,7 +90,7 @@ def _message(waiting: Waiting, return_address: ReturnAddress) -> aio_pika.Messag
         message_id=f"birthdays-{waiting.id}",
         correlation_id=waiting.correlation_id,
         reply_to=return_address.queue,
-        # Vouched for by the broker: from now on nobody else can change or cancel this schedule.
+        # The broker checks user_id: no other user can change or cancel this schedule.
         user_id=return_address.user,
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )

@@ -27,7 +27,7 @@ async def listen_for_replies(pool: "Pool", settings: Settings, stop: Stop) -> No
         await channel.set_qos(prefetch_count=PREFETCH, timeout=SECONDS)
         queue = await declare_replies(channel, settings.replies_queue)
         received: asyncio.Queue[AbstractIncomingMessage | None] = asyncio.Queue()  # bounded by the prefetch
-        # A lost channel, or a queue that somebody deleted, ends the wait as well as a message does.
+        # A lost channel, or a deleted queue, ends the wait as well as a message does.
         channel.close_callbacks.add(lambda *_: received.put_nowait(None))
         (await channel.get_underlay_channel()).on_consumer_cancel_callbacks.add(lambda *_: received.put_nowait(None))
         await queue.consume(received.put, timeout=SECONDS)

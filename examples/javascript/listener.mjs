@@ -28,7 +28,7 @@ async function receive(channel, message) {
   try {
     await handle(due);
   } catch (error) {
-    // Given back once, in case it was a passing trouble; then to the dead-letter queue, where somebody can look at it.
+    // Given back once, in case the error was temporary; then to the dead-letter queue, for a person to look at.
     console.log("failed", due.id, error.message);
     await sleep(1000);
     return channel.nack(message, false, !message.fields.redelivered);

@@ -36,7 +36,7 @@ PATHS = ("/metrics", "/healthz", "/readyz")
 
 @dataclass(slots=True)
 class Heard:
-    """Everything that anybody said, by who said it."""
+    """Everything that processes and stores have written, by its source."""
 
     said: dict[str, str] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ class Heard:
     def assert_none_of(self, secrets: list[str]) -> None:
         leaks = {who: secret for who, text in self.said.items() for secret in secrets if secret in text}
         assert leaks == {}
-        assert all(self.said.values()), "whoever said nothing was not listened to"
+        assert all(self.said.values()), "a source without any output was not recorded"
 
 
 def passwords(site: Site) -> list[str]:
@@ -162,14 +162,14 @@ async def _schedule(app: Application, well: str, ill: str) -> None:
         ("inside", "http://10.0.0.1", {}),
         ("refused", nowhere, {"max_retries": 1}),
         ("no-tls", well.replace("http:", "https:"), {"max_retries": 1}),
-        ("unsigned", well, {"secret": "nobody-knows-it"}),
+        ("unsigned", well, {"secret": "unknown-secret"}),
         ("late", well, {}),
         ("thirteen", well, {}),
     ):
         at = in_seconds(-120 if job_id == "late" else 0)
         await app.ask(a_request(id=job_id, at=at, **private(url, **webhook)))
     await app.ask(a_request(id="unbound", at=in_seconds(0), payload=PAYLOAD))
-    await app.cancel("nobody")
+    await app.cancel("unknown-job")
 
 
 async def _ring_until_the_file_is_read(app: Application, delivery: ServiceProcess, url: str) -> int:
@@ -260,7 +260,7 @@ sys.exit(run_service(work, 1.0))
 
 
 @pytest.mark.parametrize("on_a_terminal", [True, False])
-def test_the_last_words_of_a_process_show_no_local_variables(on_a_terminal: bool) -> None:
+def test_the_error_that_ends_a_process_shows_no_local_variables(on_a_terminal: bool) -> None:
     environment = {"DATABASE_URL": "postgresql://u:canary@h/d", "AMQP_URL": "amqp://u:canary@h/", "COLUMNS": "200"}
     main, terminal = pty.openpty()
     outlet = terminal if on_a_terminal else subprocess.PIPE

@@ -1,4 +1,4 @@
-"""What the services say: a JSON object per line, with the ids that lead to a job, and nobody's secrets.
+"""What the services say: a JSON object per line, with the ids that lead to a job, and without secrets.
 What delivery keeps to itself is shown in its own tests.
 """
 

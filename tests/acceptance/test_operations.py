@@ -85,7 +85,7 @@ async def test_a_wrong_password_or_database_is_said_in_one_line(site: Site, tmp_
     wrong = {
         **site.environment,
         "DATABASE_URL": re.sub(r"/[^/]*$", "/no_such_database", site.database_url),
-        "AMQP_URL": re.sub(r"//.*@", "//nobody:hunter2@", site.amqp_url),
+        "AMQP_URL": re.sub(r"//.*@", "//unknown:hunter2@", site.amqp_url),
     }
     with service_process(service, wrong, tmp_path) as process:
         await said(process, "database_not_ready")
@@ -145,7 +145,7 @@ async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: P
 
 
 @pytest.mark.parametrize("service", SERVICES)
-async def test_nobody_but_this_machine_reaches_metrics_and_health_unless_told_otherwise(
+async def test_metrics_and_health_listen_on_loopback_unless_configured_otherwise(
     site: Site, tmp_path: Path, service: str
 ) -> None:
     """Another address of this machine stands for another machine."""

@@ -29,7 +29,7 @@ from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, put_topology, remove_topology
 
 SERVICES = ["consumer", "producer", "delivery"]
-NOBODY_MAY = [
+NO_SERVICE_MAY = [
     "create table mine ()",
     "alter table jobs add column mine text",
     "drop table jobs",
@@ -86,7 +86,7 @@ async def test_a_database_role_may_do_nothing_but_its_work(site: Site, service: 
     connection = await asyncpg.connect(site.environment_of(service)["DATABASE_URL"], timeout=PATIENCE)
     try:
         assert await connection.fetchval("select max(version) from duebell_migrations")
-        statements = NOBODY_MAY + MAY_NOT[service]
+        statements = NO_SERVICE_MAY + MAY_NOT[service]
         assert [statement for statement in statements if await _may_run(connection, statement)] == []
     finally:
         await connection.close(timeout=5)
@@ -231,9 +231,7 @@ async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Sto
             await another.queue_delete("my-app.events")
 
 
-async def test_a_missing_right_is_nobodys_fault_and_waited_for(
-    site: Site, app: Application, database: Any, tmp_path: Path
-) -> None:
+async def test_a_service_waits_for_a_missing_right(site: Site, app: Application, database: Any, tmp_path: Path) -> None:
     """A command that cannot be stored for want of a right is neither parked nor lost."""
     _skip_without_roles(site)
     await database.execute("revoke insert on jobs from duebell_consumer")

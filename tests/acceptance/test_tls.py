@@ -185,7 +185,7 @@ def test_the_steps_of_a_deployment_refuse_them_too(secure: TlsStores, step: str,
 
 
 async def test_clear_text_is_not_fallen_back_to(secure: TlsStores) -> None:
-    """The database takes TLS alone here; whoever asks for clear text gets none."""
+    """This database accepts only TLS. A service whose address asks for clear text cannot connect."""
     url = secure.postgres.url_of(OPERATOR, sslmode="disable")
     with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):
         await asyncpg.connect(url, timeout=PATIENCE)

@@ -67,7 +67,7 @@ async def test_who_is_not_there_is_not_found(home: Home) -> None:
         ):
             assert answer.status_code == 404
             assert answer.json()["errors"][0]["field"] == "id"
-        assert (await client.get("/user/nobody")).status_code == 400
+        assert (await client.get("/user/not-an-id")).status_code == 400
 
 
 async def test_today_is_what_the_calendar_shows_where_the_user_lives(home: Home) -> None:

@@ -27,7 +27,7 @@ async def test_a_new_user_is_answered_with_the_next_birthday_and_scheduled_for_i
         assert event["utcTime"].endswith("-07-01T13:00:00Z")
         job = await job_of(database)
         assert job["next_run_at"] == datetime.fromisoformat(event["utcTime"])
-        assert job["owner"] == "birthdays" or not logins.on_broker, "nobody else may change it"
+        assert job["owner"] == "birthdays" or not logins.on_broker, "no other user may change it"
         assert (await client.get(f"/user/{shown['user']['id']}")).json() == shown
         await home.has("outbox", 0)
 
@@ -82,7 +82,9 @@ async def test_a_receiver_that_is_away_gets_the_greeting_when_it_is_back(site: S
             await wait_for_deliveries(database, 1)
 
 
-async def test_a_receiver_with_another_secret_refuses_and_greets_nobody(site: Site, home: Home, database: Any) -> None:
+async def test_a_receiver_with_another_secret_refuses_and_sends_no_greeting(
+    site: Site, home: Home, database: Any
+) -> None:
     soon, other = Soon.in_seconds(1), "whsec_" + "b3RoZXIg" * 4
     an_app = birthdays(home, clock=Clock.before(soon), greeting_time=soon.greeting_time, webhook_secret=other)
     async with an_app as client, duebell(site):

@@ -1,4 +1,4 @@
-"""The webhook: believes nobody who does not sign, and greets once whatever it is called."""
+"""The webhook refuses calls without a valid signature, and greets once however often it is called."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ async def test_another_occurrence_of_the_same_day_has_no_effect_and_that_of_anot
         assert [greeting["occursOn"] for greeting in await greetings_of(client, user)] == ["2027-12-10", "2026-12-10"]
 
 
-async def test_nobody_is_believed_without_a_good_signature(home: Home) -> None:
+async def test_a_webhook_call_without_a_valid_signature_is_refused(home: Home) -> None:
     old = str(int((datetime.now(UTC) - timedelta(hours=1)).timestamp()))
     async with birthdays(home, PARTS) as client:
         user = await born(client, a_user())

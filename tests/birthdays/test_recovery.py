@@ -1,4 +1,4 @@
-"""Workflow 4 of a birthday system: Duebell was down, and nobody misses their greeting."""
+"""Workflow 4 of a birthday system: Duebell was down, and every user gets their greeting."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.stores import Site
 ZONES = ("Pacific/Kiritimati", "Asia/Tokyo", "Asia/Kathmandu", "Europe/Berlin", "UTC", "America/New_York")
 
 
-async def test_after_a_day_of_downtime_everybody_is_greeted_once_and_late_ones_are_logged(
+async def test_after_a_day_of_downtime_every_user_is_greeted_once_and_late_greetings_are_logged(
     site: Site, home: Home, database: Any
 ) -> None:
     """Users who signed up before; then nothing of Duebell ran while 24 hours of birthdays came and went."""

@@ -19,7 +19,7 @@ async def test_an_update_is_answered_at_once_and_its_verdict_comes_later(site: S
         async with running_consumer(site):
             user = await born(client, a_user(dateOfBirth="1990-07-01"))
             before = await job_of(database)
-        # Duebell is away, and nobody waits for it.
+        # Duebell is not running, and no request waits for it.
         answer = await client.put(f"/user/{user}", json={"timezone": "Asia/Tokyo"})
         assert answer.status_code == 200
         assert answer.json()["user"]["timezone"] == "Asia/Tokyo"
@@ -101,6 +101,6 @@ async def test_a_user_who_is_deleted_is_cancelled_removed_and_never_greeted(
         with structlog.testing.capture_logs() as logs:
             async with duebell(site, "delivery"):
                 await wait_for_deliveries(database, 1)
-        assert [line["reason"] for line in logs if line["event"] in {"greeted", "no_effect"}] == ["nobody"]
+        assert [line["reason"] for line in logs if line["event"] in {"greeted", "no_effect"}] == ["gone"]
         for table in ("users", "events", "greetings"):
             assert await home.count(table) == 0, table

@@ -147,7 +147,7 @@ async def test_failed_deliveries_are_listed_shown_and_replayed(
 
         dry = await duebell("deliveries", "replay", "--job", "invoice", "--dry-run")
         assert dry.json["deliveries"][0]["replayed_as"] is None
-        assert (await duebell("deliveries", "replay", str(failed["id"]))).status == 1, "nobody said yes"
+        assert (await duebell("deliveries", "replay", str(failed["id"]))).status == 1, "the question was not answered"
         replayed = await duebell("deliveries", "replay", str(failed["id"]), "--yes")
         assert replayed.json["deliveries"][0]["replayed_as"] is not None
         await wait_for_delivery(database, "invoice", "COMPLETED")
@@ -179,7 +179,7 @@ async def test_parked_messages_are_shown_sent_again_and_dropped(
     assert orjson.loads(shown["body"]) == {"id": "bad-1"}
     assert shown["headers"]["mine"] == 1
 
-    assert (await duebell("parked", "drop", ids["bad-0"])).status == 1, "nobody said yes"
+    assert (await duebell("parked", "drop", ids["bad-0"])).status == 1, "the question was not answered"
     assert (await duebell("parked", "drop", ids["bad-0"][:12], "--yes")).status == 0
     assert await eventually_count(app, site.names.parked, 2)
     assert (await duebell("parked", "requeue", ids["bad-1"], "--yes")).status == 0

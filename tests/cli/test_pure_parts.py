@@ -1,4 +1,4 @@
-"""What the command line decides without asking anybody."""
+"""The pure functions of the command line."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -108,7 +108,7 @@ async def test_a_handler_that_fails_for_a_while_is_tried_again(
     assert begun(program, "shaky") == 3
 
 
-async def test_what_cannot_be_handled_is_put_aside_and_stops_nobody(
+async def test_an_event_that_cannot_be_handled_is_dead_lettered_and_stops_no_other(
     listening: Installed, queue: str, app: Application
 ) -> None:
     async with listening.given(PREFETCH="1").running(LISTENER) as program:
@@ -190,7 +190,7 @@ async def test_a_queue_that_is_deleted_is_made_anew(listening: Installed, queue:
 async def test_a_queue_that_this_user_may_not_declare_is_not_allowed(listening: Installed, stores: Stores) -> None:
     if stores.rabbitmq is None:
         pytest.skip("the broker has no users of ours")
-    async with listening.given(QUEUE="somebody-elses").running(LISTENER) as program:
+    async with listening.given(QUEUE="another-users").running(LISTENER) as program:
         await program.says("NotAllowed")
 
 

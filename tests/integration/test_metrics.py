@@ -51,7 +51,7 @@ async def test_the_consumer_counts_what_becomes_of_commands(site: Site, app: App
             assert values["dependency_up", frozenset({("dependency", dependency)})] == 1
 
 
-async def test_a_batch_that_was_split_and_a_reply_nobody_takes_are_counted(
+async def test_a_split_batch_and_a_reply_without_a_queue_are_counted(
     site: Site, app: Application, database: Any
 ) -> None:
     await database.execute("alter table jobs add constraint no_thirteen check (id <> 'thirteen')")

@@ -1,4 +1,4 @@
-"""The schema keeps its own promises, whoever writes to it; and any number of processes may migrate at once."""
+"""The schema's constraints hold for every writer, and any number of processes may migrate at once."""
 
 import asyncio
 from typing import Any
@@ -67,7 +67,7 @@ async def test_ten_migrations_at_once_do_the_work_once(stores: Stores, site: Sit
         await database.execute("drop database fresh_for_migrations with (force)")
 
 
-async def test_nobody_waits_behind_a_migration_that_waits_for_a_table(site: Site, database: Any) -> None:
+async def test_no_query_waits_behind_a_migration_that_waits_for_a_table(site: Site, database: Any) -> None:
     reading, migrating = [await asyncpg.connect(site.database_url, timeout=PATIENCE) for _ in range(2)]
     try:
         async with reading.transaction():

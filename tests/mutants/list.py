@@ -343,7 +343,7 @@ _SHARED = (
         file="shared/postgres/migrate.py",
         before="await connection.execute(f\"set local lock_timeout = '{LOCK_TIMEOUT}'\")",
         after='await connection.execute("set local lock_timeout = 0")',
-        tests=("tests/integration/test_schema.py::test_nobody_waits_behind_a_migration_that_waits_for_a_table",),
+        tests=("tests/integration/test_schema.py::test_no_query_waits_behind_a_migration_that_waits_for_a_table",),
     ),
     Mutant(
         name="event-without-listener-dropped",

@@ -5,7 +5,7 @@ import random
 from stack.ports import free_port
 
 
-def test_no_port_is_given_twice_though_nobody_listens_on_it_yet() -> None:
+def test_no_port_is_given_twice_even_if_no_process_listens_on_it_yet() -> None:
     ports = []
     for _ in range(300):
         random.seed(7)

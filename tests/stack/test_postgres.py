@@ -15,7 +15,7 @@ from stack.postgres import Postgres
 from tests.stack.living_processes import no_process_has_text, processes_with_text
 from tests.support.eventually import PATIENCE
 
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run it as somebody else")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to run it as another user")
 
 
 async def run(url: str, *statements: str) -> list[tuple[object, ...]]:

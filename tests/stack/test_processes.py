@@ -140,7 +140,7 @@ def test_a_stranger_with_the_same_process_id_is_left_alone(tmp_path: Path, diffe
             "pid": stranger.pid,
             "started": start_time(stranger.pid),
             "boot": boot_id(),
-            "mark": "nobody carries this",
+            "mark": "no process has this",
             "when_orphaned": int(signal.SIGKILL),
             "command": ["sleep"],
         }

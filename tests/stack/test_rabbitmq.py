@@ -22,7 +22,7 @@ STANDARD_PORTS = (4369, 5432, 5672, 15672, 25672)
 
 @pytest.fixture(scope="module")
 def _standard_ports_taken() -> Iterator[None]:
-    """Whatever of the standard ports nobody holds yet, we do."""
+    """Bind those standard ports of RabbitMQ that are still free."""
     with ExitStack() as holding:
         for port in STANDARD_PORTS:
             holder = holding.enter_context(socket.socket())
@@ -91,7 +91,7 @@ async def test_messages_and_address_survive_a_crash(node: RabbitMQ) -> None:
     assert await take(url, "kept") == b"still here"
 
 
-async def test_a_paused_node_answers_nobody_until_it_is_resumed(node: RabbitMQ) -> None:
+async def test_a_paused_node_does_not_answer_until_it_is_resumed(node: RabbitMQ) -> None:
     node.pause()
     try:
         with pytest.raises(TimeoutError):

@@ -34,7 +34,7 @@ async def users_of(database_url: str) -> dict[str, str]:
         await connection.close(timeout=5)
 
 
-def test_it_is_watched_and_everybody_has_only_their_own_rights(tmp_path: Path) -> None:
+def test_the_stack_is_watched_and_each_user_has_only_its_own_rights(tmp_path: Path) -> None:
     # Without a space: RabbitMQ 3.10 cannot find out how much room a disk has behind one, and says so with a "number"
     # that Prometheus cannot read.
     directory = tmp_path / "stack"

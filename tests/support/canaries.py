@@ -1,5 +1,5 @@
-"""Secrets that nobody may repeat, in every place where an application can put one, and commands that go wrong around
-them.
+"""Secrets that no log, metric, queue or table may repeat, one for every place where an application can put one, and
+commands that are refused around them.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Certificates for tests, made with the system's openssl: one that nobody vouches for, and those of a private
+"""Certificates for tests, made with the system's openssl: one without an authority, and those of a private
 authority.
 """
 
@@ -18,7 +18,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Whoever trusts `file` trusts what it issues."""
+    """An authority. A client that trusts `file` trusts the certificates that it issues."""
 
     file: Path
     key: Path
@@ -30,8 +30,8 @@ class Authority:
 
     def issue(self, name: str, *extensions: str) -> Certificate:
         """For a server: `subjectAltName=IP:127.0.0.1`."""
-        everybody = "basicConstraints=critical,CA:FALSE"
-        options = [part for extension in (everybody, *extensions) for part in ("-addext", extension)]
+        not_an_authority = "basicConstraints=critical,CA:FALSE"
+        options = [part for extension in (not_an_authority, *extensions) for part in ("-addext", extension)]
         signed_by = ["-CA", str(self.file), "-CAkey", str(self.key)]
         return _request(self.file.parent, name, f"/CN={name}", *signed_by, *options)
 

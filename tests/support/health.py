@@ -1,4 +1,4 @@
-"""Asking a service how it is, as an orchestrator does."""
+"""Health checks of a service, as an orchestrator makes them."""
 
 import aiohttp
 
@@ -6,7 +6,7 @@ from tests.support.eventually import PATIENCE
 
 
 async def health_of(port: int, path: str = "/readyz", host: str = "127.0.0.1") -> tuple[int, str]:
-    """Status and body; 0 if nobody answers."""
+    """GET the path. Returns status and body; the status is 0 if no process answers."""
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as client,

@@ -1,4 +1,4 @@
-"""Calls to servers that do with a connection whatever a test wants."""
+"""Webhook calls to servers whose every byte a test chooses."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ async def call(url: str, timeout: float = 60.0, rules: AddressRules = LOOPBACK, 
 
 @asynccontextmanager
 async def a_raw_server(behave: RawServer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Whatever it does with the connection, it is not HTTP as anybody would write it."""
+    """Run a server whose handler may break every rule of HTTP."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

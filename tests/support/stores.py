@@ -65,7 +65,7 @@ class Site:
         return {"DATABASE_URL": self.database_url, "AMQP_URL": self.amqp_url, "AMQP_PREFIX": self.prefix}
 
     def environment_of(self, service: str) -> dict[str, str]:
-        """Where the stores are not ours, they have no roles: then everybody is the operator."""
+        """Given stores have no roles: then every service connects as the operator."""
         return {**self.environment, **self.own.get(service, {})}
 
 

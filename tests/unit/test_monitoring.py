@@ -86,7 +86,7 @@ def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any])
     assert anchor == rule["alert"].lower()
     paragraphs = re.split(r"^### ", (ROOT / page).read_text(), flags=re.MULTILINE)
     [paragraph] = [text for text in paragraphs if text.splitlines()[0].strip() == rule["alert"]]
-    assert len(paragraph.split()) > 30, "somebody at night needs more than that"
+    assert len(paragraph.split()) > 30, "a person on call needs more than that"
 
 
 @pytest.mark.parametrize(

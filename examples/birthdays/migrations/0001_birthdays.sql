@@ -1,4 +1,4 @@
--- Everything of the birthday application, in its own schema. Whoever changes a user locks the user's row first: all that
+-- Everything of the birthday application, in its own schema. A transaction that changes a user locks the user's row first: all that
 -- happens to one user happens one after the other.
 
 create table users (

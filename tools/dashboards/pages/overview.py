@@ -79,7 +79,7 @@ def overview() -> Dashboard:
                 ),
                 number(
                     "Parked",
-                    "Messages in scheduler.parked: could not be understood, kept until somebody looks.",
+                    "Messages in scheduler.parked: could not be understood, kept until a person handles them.",
                     queue("parked"),
                     COUNT,
                     levels=Levels(warn=1, bad=100),
