@@ -17,7 +17,7 @@ from cli.stores import CONNECT_TIMEOUT, Stores
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage
-from shared.amqp.parking import sent_on
+from shared.amqp.parking import copy_to
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
 from shared.runtime.loops import Stop
@@ -82,7 +82,7 @@ class Parked:
             exchange = str(headers.get("duebell-exchange") or deaths[0].get("exchange") or names.commands)
             key = str(headers.get("duebell-routing-key") or (deaths[0].get("routing-keys") or [""])[0])
         kept = {name: value for name, value in headers.items() if not name.startswith(DUEBELL_HEADERS)}
-        return sent_on(message, exchange, key, kept)
+        return copy_to(message, exchange, key, kept)
 
     def _job(self) -> str | None:
         try:

@@ -28,7 +28,7 @@ from consumer.store.jobs import apply_changes, database_now
 from consumer.store.pause_and_trigger import insert_triggers, pause_or_resume
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
-from shared.amqp.parking import park, parked_copy
+from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import format_instant, read_traceparent, trace_headers
 from shared.contract.messages import REPLY_TYPE, Outcome
@@ -140,7 +140,7 @@ class BatchHandler:
 
     async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
         copies = [
-            parked_copy(message, exchange=self.names.parking, errors=answer.errors, parked_by="consumer")
+            make_parked_copy(message, exchange=self.names.parking, errors=answer.errors, parked_by="consumer")
             for message, answer in zip(messages, answers, strict=True)
             if answer.parked
         ]

@@ -13,7 +13,7 @@ from delivery.metrics import Metrics
 from delivery.store.new import insert_new
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
-from shared.amqp.parking import park, parked_copy
+from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import read_traceparent, trace_headers
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, store_together_or_one_by_one
@@ -67,7 +67,7 @@ class DueHandler:
         """Park the messages that could not be read, and then acknowledge the whole batch."""
         reached(Point.DELIVERY_STORED)
         copies = [
-            parked_copy(message, exchange=self.parking, errors=result.errors, parked_by="delivery")
+            make_parked_copy(message, exchange=self.parking, errors=result.errors, parked_by="delivery")
             for message, result in zip(messages, results, strict=True)
             if isinstance(result, Unreadable)
         ]

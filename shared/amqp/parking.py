@@ -26,7 +26,9 @@ async def park(publisher: Publisher, copies: Sequence[OutgoingMessage], timeout:
         raise ParkingFailed(f"parked messages were not confirmed: {', '.join(sorted(set(results)))}")
 
 
-def parked_copy(message: IncomingMessage, *, exchange: str, errors: Sequence[str], parked_by: str) -> OutgoingMessage:
+def make_parked_copy(
+    message: IncomingMessage, *, exchange: str, errors: Sequence[str], parked_by: str
+) -> OutgoingMessage:
     """Return the copy that must be published and confirmed before the original is acknowledged."""
     reason = "; ".join(errors)
     where = {
@@ -39,7 +41,7 @@ def parked_copy(message: IncomingMessage, *, exchange: str, errors: Sequence[str
         # RabbitMQ refuses a message whose user_id is not the user of the connection, so a header keeps it.
         **({"duebell-user-id": message.user_id} if message.user_id else {}),
     }
-    return sent_on(
+    return copy_to(
         message,
         exchange,
         message.routing_key,
@@ -48,7 +50,7 @@ def parked_copy(message: IncomingMessage, *, exchange: str, errors: Sequence[str
     )
 
 
-def sent_on(
+def copy_to(
     message: IncomingMessage,
     exchange: str,
     routing_key: str,

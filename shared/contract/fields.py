@@ -44,20 +44,20 @@ _RESERVED_HEADERS = frozenset(
 )  # fmt: skip
 
 
-def _without_nul(text: str) -> str:
+def _check_no_nul(text: str) -> str:
     # Postgres cannot store NUL as text. A payload may contain it, because json keeps it as an escape.
     if "\0" in text:
         raise ValueError("must not contain NUL")
     return text
 
 
-def _a_topic(text: str) -> str:
+def _check_topic(text: str) -> str:
     if not _TOPIC.fullmatch(text):
         raise ValueError("must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder")
     return text
 
 
-def _an_http_url(text: str) -> str:
+def _check_http_url(text: str) -> str:
     if not text.isascii() or any(c.isspace() or not c.isprintable() for c in text):
         raise ValueError("must be plain ASCII without white space (write IDN hosts as xn--…, the rest with %XX)")
     try:
@@ -82,7 +82,7 @@ def _an_http_url(text: str) -> str:
     return text
 
 
-def _header_names(headers: Any) -> Any:  # noqa: ANN401 - any value: pydantic checks its type afterwards
+def _check_header_names(headers: Any) -> Any:  # noqa: ANN401 - any value: pydantic checks its type afterwards
     """Check the names before pydantic checks the values, because an error about a value names its header."""
     for number, name in enumerate(headers if isinstance(headers, dict) else (), start=1):
         if not _HEADER_NAME.fullmatch(str(name)):
@@ -93,31 +93,31 @@ def _header_names(headers: Any) -> Any:  # noqa: ANN401 - any value: pydantic ch
     return headers
 
 
-def _header_values(headers: dict[str, str]) -> dict[str, str]:
+def _check_header_values(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value):
             raise ValueError(f"the value of {name!r} has a line break or a character outside printable ASCII")
     return headers
 
 
-Text = Annotated[str, AfterValidator(_without_nul)]
+Text = Annotated[str, AfterValidator(_check_no_nul)]
 JobId = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
 Topic = Annotated[
     str,
     StringConstraints(max_length=128),
-    AfterValidator(_a_topic),
+    AfterValidator(_check_topic),
     Field(json_schema_extra={"pattern": f"^{_TOPIC.pattern}$"}),
 ]
 HttpUrl = Annotated[
     str,
     StringConstraints(max_length=2000),
-    AfterValidator(_an_http_url),
+    AfterValidator(_check_http_url),
     Field(json_schema_extra={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"}),
 ]
 Headers = Annotated[
     dict[str, Annotated[str, StringConstraints(max_length=4000)]],
-    BeforeValidator(_header_names),
-    AfterValidator(_header_values),
+    BeforeValidator(_check_header_names),
+    AfterValidator(_check_header_values),
 ]
 SecretName = Annotated[str, StringConstraints(pattern=_NAME)]
 IdempotencyKey = Annotated[str, Field(examples=["event-9b62f0e6a3c54d5eb1f0a7c2d8e94f13"])]

@@ -5,12 +5,13 @@ second is the local date and time counted as if it were UTC; `wall - offset` is 
 
 from datetime import UTC, date, datetime, timedelta
 
+from shared.contract.fields import FIRST_YEAR, LAST_YEAR
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 DAY = 86_400
 EPOCH_ORDINAL = EPOCH.toordinal()
 
-FIRST_YEAR, LAST_YEAR = 1900, 2199
 BEGIN = (datetime(FIRST_YEAR, 1, 1, tzinfo=UTC) - EPOCH) // SECOND
 END = (datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC) - EPOCH) // SECOND
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Protocol
 
-from shared.recurrence.arithmetic import LAST_YEAR, SearchBudget, date_of, day_number
+from shared.contract.fields import LAST_YEAR
+from shared.recurrence.arithmetic import SearchBudget, date_of, day_number
 from shared.recurrence.days import days_of_year
 from shared.recurrence.parts import DayParts
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from shared.contract.fields import FIRST_YEAR, LAST_YEAR
 from shared.errors import BadRule
-from shared.recurrence.arithmetic import FIRST_YEAR, LAST_YEAR, at_of, instant_of, wall_of
+from shared.recurrence.arithmetic import at_of, instant_of, wall_of
 from shared.recurrence.ical import Moment
 from shared.recurrence.zones import load_zone, resolve_local
 

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
-def _a_postgres_url(text: str) -> str:
+def _complete_postgres_url(text: str) -> str:
     """Check the URL and add what it leaves out: connect to the primary, and verify the server if there is a root."""
     example = "postgresql://user:password@host:5432/database"
-    parts = _a_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
+    parts = _parse_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
     given = dict(parse_qsl(parts.query))
     # Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary.
     implied = {"target_session_attrs": "read-write"}
@@ -25,12 +25,12 @@ def _a_postgres_url(text: str) -> str:
     return text + missing if parts.query or not missing else f"{text.rstrip('?')}?{missing[1:]}"
 
 
-def _an_amqp_url(text: str) -> str:
-    _a_url(text, {"amqp", "amqps"}, "amqp://user:password@host:5672/vhost")
+def _check_amqp_url(text: str) -> str:
+    _parse_url(text, {"amqp", "amqps"}, "amqp://user:password@host:5672/vhost")
     return text
 
 
-def _a_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = False) -> SplitResult:
+def _parse_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = False) -> SplitResult:
     try:
         parts = urlsplit(text)
         hosts = parts.netloc.rpartition("@")[2].split(",")
@@ -48,8 +48,8 @@ def _a_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = 
     return parts
 
 
-PostgresUrl = Annotated[str, AfterValidator(_a_postgres_url)]
-AmqpUrl = Annotated[str, AfterValidator(_an_amqp_url)]
+PostgresUrl = Annotated[str, AfterValidator(_complete_postgres_url)]
+AmqpUrl = Annotated[str, AfterValidator(_check_amqp_url)]
 
 
 class Settings(BaseSettings):

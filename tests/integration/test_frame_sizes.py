@@ -10,7 +10,7 @@ import pytest
 from shared.amqp.connection import Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
-from shared.amqp.parking import park, parked_copy
+from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher
 from shared.runtime.loops import Stop
 from stack.rabbitmq import RabbitMQ
@@ -51,7 +51,7 @@ def a_message(body: bytes, headers: dict[str, Any]) -> IncomingMessage:
 async def test_everything_can_be_parked_and_read_again(frame_max: int, site: Site) -> None:
     messages = [a_message(body, headers) for body in BODIES for headers in HEADERS]
     errors = ["body: " + "x" * 290] * 5
-    copies = [parked_copy(one, exchange=site.names.parking, errors=errors, parked_by="test") for one in messages]
+    copies = [make_parked_copy(one, exchange=site.names.parking, errors=errors, parked_by="test") for one in messages]
     async with (
         Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
         Publisher(broker) as publisher,

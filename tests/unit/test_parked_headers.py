@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pamqp.commands import Basic
 
 from shared.amqp.message import IncomingMessage
-from shared.amqp.parking import parked_copy
+from shared.amqp.parking import make_parked_copy
 from shared.amqp.wire.publishing import publish_frames
 from tests.hostile.case import Case
 from tests.hostile.reading import received
@@ -33,7 +33,7 @@ def assert_it_can_be_parked(headers: bytes) -> None:
 
 
 def write_parked_copy(message: IncomingMessage) -> None:
-    copy = parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer")
+    copy = make_parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer")
     Basic.Properties(headers=copy.headers, timestamp=copy.timestamp, message_type=copy.type).marshal()
 
 
@@ -46,7 +46,7 @@ def test_a_parked_message_has_the_body_that_arrived() -> None:
     """The body is the same byte for byte, although it could not be read as a command."""
     body = b'{"id": "x", \x00\xff not JSON'
     message = received(Case("x", body, "body", properties=well_behaved()))
-    assert parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer").body == body
+    assert make_parked_copy(message, exchange="parked", errors=["body: x"], parked_by="consumer").body == body
 
 
 @repeatable
@@ -76,7 +76,7 @@ def test_a_parked_message_fits_into_the_smallest_frame_of_amqp() -> None:
         1, b"{", longest, longest, name, name, name, 255, longest, name, name, name, NOON, {"a": "x" * 9_000}, None,
         name,
     )  # fmt: skip
-    copy = parked_copy(message, exchange="parked", errors=["body: " + "😀" * 290] * 10, parked_by="consumer")
+    copy = make_parked_copy(message, exchange="parked", errors=["body: " + "😀" * 290] * 10, parked_by="consumer")
     frames = publish_frames(copy, "n" * 40, 1, SMALLEST_FRAME)
     header_at = frames.index(b"\xce\x02") + 1
     (size,) = struct.unpack_from(">I", frames, header_at + 3)
