@@ -70,6 +70,11 @@ lint: setup
 	@.venv/bin/hadolint Dockerfile && echo ok
 	@echo "== documents"
 	@$(SITE)
+	@echo "== GitHub's files"
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 
 types: setup
 	@echo "== types"
