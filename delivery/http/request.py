@@ -131,6 +131,6 @@ def _host_of_authority(authority: str) -> str:
     if read is None:
         return ""
     if read["six"]:
-        IPv6Address(read["six"])  # raises ValueError
-        return f"[{read['six'].lower()}]"
+        # One spelling for each address: limits and circuit breakers count by host.
+        return f"[{IPv6Address(read['six']).compressed}]"
     return read["name"].lower().rstrip(".")

@@ -101,6 +101,11 @@ def test_the_host_is_what_limits_go_by(url: str, host: str) -> None:
     assert host_of(url.upper()) == host
 
 
+@pytest.mark.parametrize("literal", ["2606:4700::1", "2606:4700:0:0:0:0:0:1", "2606:4700::0001", "2606:4700::0.0.0.1"])
+def test_every_spelling_of_an_ipv6_address_is_one_host(literal: str) -> None:
+    assert host_of(f"http://[{literal}]/") == "[2606:4700::1]:80"
+
+
 @pytest.mark.parametrize(
     ("scheduled", "sent"),
     [
