@@ -47,14 +47,14 @@ class Breaker:
         return 0 if now < self.open_until else 1
 
 
-def after_failure(breaker: Breaker, policy: BreakerPolicy, now: float) -> Breaker:
-    """Return the breaker after a call that failed."""
+def after_failure(breaker: Breaker, policy: BreakerPolicy, began_at: float, now: float) -> Breaker:
+    """Return the breaker after a call that failed; `began_at` is when the call began."""
     if breaker.open_until is None:
         failures = breaker.failures + 1
         if failures < policy.failures:
             return replace(breaker, failures=failures, changed_at=now)
         return Breaker(now, failures, policy.first_pause, now + policy.first_pause)
-    if now < breaker.open_until:
-        return breaker  # this call began before the breaker opened
+    if began_at < breaker.open_until:
+        return breaker  # the call is no probe: it began before the breaker opened, however late it ended
     pause = min(policy.longest_pause, 2 * breaker.pause)
     return Breaker(now, breaker.failures + 1, pause, now + pause)

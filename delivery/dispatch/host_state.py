@@ -60,10 +60,10 @@ class HostStates:
         self._remove_breaker(host)
         return BreakerChange.CLOSED if was_tripped else None
 
-    def note_failure(self, host: str, now: float) -> BreakerChange | None:
+    def note_failure(self, host: str, began_at: float, now: float) -> BreakerChange | None:
         """Note a call that failed because of the host: its breaker may open."""
         was_tripped = host in self._tripped
-        breaker = after_failure(self._breakers.get(host) or Breaker(now), self.policy, now)
+        breaker = after_failure(self._breakers.get(host) or Breaker(now), self.policy, began_at, now)
         self._breakers[host] = breaker
         if breaker.is_tripped:
             self._tripped.add(host)

@@ -252,7 +252,9 @@ class LocalQueue:
 
     def report(self, host: str, *, healthy: bool, seconds: float, now: float) -> BreakerChange | None:
         """Note that a call to the host has ended. This may open or close the host's breaker."""
-        return self._states.note_success(host, seconds) if healthy else self._states.note_failure(host, now)
+        if healthy:
+            return self._states.note_success(host, seconds)
+        return self._states.note_failure(host, now - seconds, now)
 
     def forget_idle(self, now: float) -> None:
         """Forget speeds and old failures of hosts without rows here, every ten seconds."""

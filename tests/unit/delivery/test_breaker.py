@@ -8,7 +8,7 @@ LIMIT = 4
 
 def failed(breaker: Breaker, *moments: float) -> Breaker:
     for now in moments:
-        breaker = after_failure(breaker, POLICY, now)
+        breaker = after_failure(breaker, POLICY, now, now)
     return breaker
 
 
@@ -36,3 +36,4 @@ def test_a_probe_that_fails_doubles_the_pause_up_to_its_limit() -> None:
 def test_a_call_that_began_before_it_opened_makes_the_pause_no_longer() -> None:
     opened = failed(Breaker(0.0), 100.0, 100.0, 100.0)
     assert failed(opened, 101.0, 104.9) == opened
+    assert after_failure(opened, POLICY, began_at=99.0, now=110.0) == opened, "it ended after the pause"

@@ -280,7 +280,8 @@ def test_a_failed_probe_makes_the_pause_longer_up_to_its_limit() -> None:
     failing(queue, 3, now=100.0)
     now, pauses = 105.0, []
     for _ in range(4):
-        queue.report(A, healthy=False, seconds=0.01, now=now)
+        now += 0.5
+        queue.report(A, healthy=False, seconds=0.5, now=now)
         pauses.append(queue.next_probe_in(now))
         now += pauses[-1] or 0.0
     assert pauses == [10.0, 20.0, 20.0, 20.0]
@@ -291,6 +292,9 @@ def test_calls_that_began_before_the_breaker_opened_change_nothing() -> None:
     failing(queue, 3, now=100.0)
     failing(queue, 5, now=101.0)
     assert queue.next_probe_in(101.0) == 4.0
+    queue.report(A, healthy=False, seconds=30.0, now=110.0)
+    assert queue.next_probe_in(110.0) is None, "a hanging call that ends after the pause is no failed probe"
+    assert queue.room_of(A, 110.0) == 1
 
 
 def test_a_success_closes_it_and_gives_all_the_room_back() -> None:
