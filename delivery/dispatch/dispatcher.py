@@ -109,6 +109,7 @@ class Dispatcher:
         elif claim.left_rows:
             self._no_claim_before = time.monotonic() + EMPTY_CLAIM_PAUSE_SECONDS
         self._start_calls()
+        self._give_back(self.queue.withdraw_uncallable(time.monotonic()))
         self._give_back(self.queue.withdraw_stale(time.monotonic()))
         if self._table_has_more:
             now = time.monotonic()

@@ -225,6 +225,14 @@ class LocalQueue:
         """Move all waiting rows of the host to unwritten. The caller gives them back."""
         return self._withdraw(host, len(self._hosts.get(host, NO_ROWS).waiting))
 
+    def withdraw_uncallable(self, now: float) -> list[Delivery]:
+        """Move waiting rows of hosts whose breaker is open to unwritten. The caller gives them back.
+
+        Such rows come from a claim that was under way when the breaker opened.
+        """
+        blocked = [host for host in self._states.tripped if self._states.calls_allowed(host, now) == 0]
+        return [delivery for host in blocked for delivery in self.withdraw_host(host)]
+
     def withdraw_all(self) -> list[Delivery]:
         """Move every waiting row to unwritten. The caller gives them back."""
         return [delivery for host in list(self._hosts) for delivery in self.withdraw_host(host)]

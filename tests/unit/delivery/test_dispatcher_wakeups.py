@@ -13,6 +13,7 @@ import pytest
 from delivery.dispatch.claimer import Claim, Claimer
 from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
+from delivery.model import DeliveryUpdate, given_back
 from shared.runtime.loops import Stop
 from tests.support.builders import a_delivery
 from tests.support.delivery_parts import a_dispatcher, a_queue
@@ -32,6 +33,37 @@ class EmptyTable:
 
     async def seconds_until_next(self) -> float | None:
         return None
+
+
+class ClaimBesideFailures:
+    """A claimer whose first claim commits a row of a host just after the breaker of the host has opened."""
+
+    def __init__(self, queue: LocalQueue) -> None:
+        self.queue = queue
+        self.claims = 0
+
+    async def claim_once(self) -> Claim:
+        self.claims += 1
+        if self.claims > 1:
+            return Claim([], left_rows=False)
+        with self.queue.reservation(time.monotonic()) as reservation:
+            reservation.add([a_delivery(host="down:80")])
+            self.queue.report("down:80", healthy=False, seconds=1.0, now=time.monotonic())
+            reservation.commit(time.monotonic())
+        return Claim(reservation.rows, left_rows=False)
+
+    async def seconds_until_next(self) -> float | None:
+        return None
+
+
+class Updates:
+    """A recorder that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.submitted: list[DeliveryUpdate] = []
+
+    def submit(self, update: DeliveryUpdate) -> None:
+        self.submitted.append(update)
 
 
 @asynccontextmanager
@@ -74,3 +106,10 @@ async def test_a_call_that_ends_makes_room_for_any_host_if_all_calls_were_under_
         queue.end_call(leased.delivery.host)
         dispatcher._claim_after_call("down:80", was_full=True)
         await eventually(lambda: has_claimed(table, 2))
+
+
+async def test_a_row_claimed_while_the_breaker_of_its_host_opened_is_given_back_at_once() -> None:
+    queue, recorder = a_queue(failures=1), Updates()
+    dispatcher = a_dispatcher(cast("Claimer", ClaimBesideFailures(queue)), recorder=recorder)
+    await dispatcher._claim_and_start()
+    assert recorder.submitted == [given_back(a_delivery(host="down:80"))]

@@ -297,6 +297,18 @@ def test_calls_that_began_before_the_breaker_opened_change_nothing() -> None:
     assert queue.room_of(A, 110.0) == 1
 
 
+def test_rows_of_a_claim_that_commits_after_the_breaker_opened_can_be_given_back_at_once() -> None:
+    queue = a_queue()
+    with queue.reservation(0.0) as reservation:
+        reservation.add([a_delivery(id=1, host=A), a_delivery(id=2, host=B)])
+        failing(queue, 3, now=100.0)
+        reservation.commit(100.0)
+    assert [delivery.id for delivery in queue.withdraw_uncallable(now=100.0)] == [1]
+    assert queue.counts() == Counts(reserved=0, waiting=1, calling=0, unwritten=1)
+    take(queue, A)
+    assert queue.withdraw_uncallable(now=105.0) == [], "the probe's row stays"
+
+
 def test_a_success_closes_it_and_gives_all_the_room_back() -> None:
     queue = a_queue()
     failing(queue, 3, now=100.0)
