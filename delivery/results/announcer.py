@@ -82,20 +82,25 @@ class Announcer:
         self._wakeup.set()
 
     async def run(self, stop: Stop) -> None:
-        """Announce until the stop, and once more after it, for the deliveries that ended last."""
+        """Announce until the stop, and one batch more after it, for the deliveries that ended last.
+
+        Announcements that are left stay in the table: another replica publishes them, or the next start of this one.
+        """
         backoff = Backoff()
         stopping = False
         while not stopping:
             stopping = stop.requested
             self._wakeup.clear()  # before the claim: a wakeup from here on leads to another claim
-            if await self._announce_all():
+            if await self._announce_all(stop):
                 backoff.reset()
                 await first_of(self._wakeup.wait(ANNOUNCE_POLL_SECONDS), stop.wait())
             else:
                 await stop.sleep(backoff.next_pause())
 
-    async def _announce_all(self) -> bool:
-        """Announce batch after batch until no row is due. Return False if the broker or Postgres does not answer."""
+    async def _announce_all(self, stop: Stop) -> bool:
+        """Announce batch after batch until no row is due or the stop comes. Return False if the broker or Postgres does
+        not answer.
+        """
         try:
             full = True
             while full:
@@ -103,6 +108,8 @@ class Announcer:
                 full, stuck = await self.announce_once()
                 if stuck:
                     return False
+                if stop.requested:
+                    break
         except RETRYABLE_ERRORS as error:
             get_log().warning("announcing_waits", error=describe(error))
             return False

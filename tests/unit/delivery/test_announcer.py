@@ -49,6 +49,16 @@ async def test_full_batches_follow_one_another_and_a_wake_up_leads_to_a_look() -
     assert announcer.looks == 5, "once more, for deliveries that ended last"
 
 
+async def test_a_stop_ends_the_announcer_although_batches_are_full() -> None:
+    announcer, stop = an_announcer(*[(True, False)] * 1000), Stop()
+    running = asyncio.create_task(announcer.run(stop))
+    await turn_the_loop()
+    before = announcer.looks
+    stop.request()
+    await asyncio.wait_for(running, 5)
+    assert announcer.looks <= before + 2, "the batch under way, and the last one"
+
+
 async def test_a_broker_that_gives_no_verdict_is_not_asked_again_at_once() -> None:
     announcer, stop = an_announcer((True, True)), Stop()
     running = asyncio.create_task(announcer.run(stop))
