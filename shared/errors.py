@@ -1,4 +1,4 @@
-"""The exceptions that shared/ defines, all in one tree. What is expected is a value, never one of these.
+"""All exceptions that shared/ defines, in one tree. Expected outcomes are values and not exceptions.
 
     Exception
     ├── CannotStart           a setting or the environment is wrong: run_service logs one line, the exit status is 1

@@ -64,8 +64,7 @@ class Broker:
         """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm."""
         while True:
             mark_turn()
-            await self.wait_until_up()
-            transport = self._connection.transport if self._connection else None
+            transport = (await self._wait_for_connection()).transport
             if transport is None:
                 raise ConnectionError("the broker connection was lost")
             with suppress(TimeoutError):
@@ -77,11 +76,7 @@ class Broker:
     @asynccontextmanager
     async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
         """Wait for the connection, and open a channel on it. The channel confirms publishes and raises for returns."""
-        await self.wait_until_up()
-        connection = self._connection
-        if connection is None:
-            raise ConnectionError("the broker connection was lost")
-        async with _channel_of(connection) as channel:
+        async with _channel_of(await self._wait_for_connection()) as channel:
             if prefetch is not None:
                 with lost_connections_as_errors():
                     async with asyncio.timeout(CHANNEL_TIMEOUT):
@@ -90,10 +85,13 @@ class Broker:
 
     async def redeclare(self) -> None:
         """Declare the topology again, in case an exchange or a queue was deleted. Raises what the broker raises."""
+        await self._ensure_topology(await self._wait_for_connection())
+
+    async def _wait_for_connection(self) -> WireConnection:
         await self.wait_until_up()
-        if self._connection is None:
+        if self._connection is None:  # lost while this task was waking up
             raise ConnectionError("the broker connection was lost")
-        await self._ensure_topology(self._connection)
+        return self._connection
 
     async def _ensure_topology(self, connection: WireConnection) -> None:
         """Declare the topology. If the user has no right to, check that it exists."""

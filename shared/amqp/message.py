@@ -29,9 +29,7 @@ class IncomingMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishResult(StrEnum):
-    """What the broker said about one published message."""
-
-    """What the broker said about one published message."""
+    """Says what the broker answered to one published message."""
 
     CONFIRMED = "confirmed"
     RETURNED = "returned"  # no queue took it

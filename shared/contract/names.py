@@ -8,7 +8,7 @@ TRIGGER_KEY = "schedule.trigger"
 
 
 class Names:
-    """The exchanges and queues, each behind the prefix that lets several environments share a broker."""
+    """Names the exchanges and queues. With a prefix, several environments share one broker."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix

@@ -51,7 +51,7 @@ class BudgetExceeded(Exception):
 
 
 class SearchBudget:
-    """How many steps a search may still take."""
+    """Counts how many steps a search may still take."""
 
     __slots__ = ("left",)
 

@@ -28,7 +28,7 @@ CRON_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 
 
 class Cron:
-    """The days and times of a cron expression."""
+    """Tells the days and times that a cron expression names."""
 
     __slots__ = ("days_by_kind", "matcher", "times")
 

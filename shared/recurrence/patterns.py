@@ -18,7 +18,7 @@ class Pattern(Protocol):
 
 
 class TimesOnDays:
-    """The same times on every day that the rule names."""
+    """Names the same times on every day of the rule."""
 
     __slots__ = ("days", "times")
 
@@ -37,7 +37,7 @@ class TimesOnDays:
 
 
 class PositionsInPeriods:
-    """BYSETPOS: of all days and times of a period, in order, those at the given positions."""
+    """Applies BYSETPOS: of all days and times of a period, in order, it names those at the given positions."""
 
     __slots__ = ("grid", "positions", "times")
 

@@ -87,7 +87,7 @@ class Years:
 
 
 class PeriodGrid:
-    """Every INTERVALth period, counted from the period of DTSTART."""
+    """Finds every INTERVALth period, counted from the period of DTSTART."""
 
     __slots__ = ("anchor", "interval", "last", "periods")
 
@@ -103,7 +103,7 @@ class PeriodGrid:
 
 
 class DaysOfPeriods:
-    """The days of weekly, monthly and yearly rules. Keeps its last answer: the next search is rarely far from it."""
+    """Finds the days of weekly, monthly and yearly rules. It keeps its last answer: the next search is mostly near."""
 
     __slots__ = ("grid", "known")
 
@@ -133,7 +133,7 @@ class DaysOfPeriods:
 
 
 class EveryDays:
-    """Every INTERVALth day that passes the parts: for daily rules, and for the days of shorter ones."""
+    """Finds every INTERVALth day that passes the parts, for daily rules and for the days of shorter ones."""
 
     __slots__ = ("interval", "parts", "start_day")
 

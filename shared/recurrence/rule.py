@@ -58,7 +58,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CalendarRule:
-    """A rule of RRULE, RDATE and EXDATE lines, or of a cron expression."""
+    """Finds the occurrences of RRULE, RDATE and EXDATE lines, or of a cron expression."""
 
     field: str
     series: tuple[Series, ...]
@@ -159,7 +159,7 @@ class CalendarRule:
 
 @dataclass(frozen=True, slots=True)
 class IntervalRule:
-    """A rule of every_seconds: elapsed time from its start, to the microsecond and without drift."""
+    """Computes the occurrences of every_seconds: elapsed time from the start, exact to the microsecond."""
 
     start: datetime
     every: timedelta

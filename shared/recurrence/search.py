@@ -32,7 +32,7 @@ class Search(Protocol):
 
 
 class SearchOfOne:
-    """The search of a rule with one line, as most rules are."""
+    """Searches a rule with one line, as most rules are."""
 
     __slots__ = ("before", "budget", "series")
 
@@ -52,7 +52,7 @@ class SearchOfOne:
 
 
 class LineSearch:
-    """The search of one line among several: its budget, and the hit that it has found ahead."""
+    """Searches one line among several. It has its own budget, and keeps the hit that it has found ahead."""
 
     __slots__ = ("before", "budget", "hit", "searched_until", "series", "tries")
 
@@ -89,7 +89,7 @@ class LineSearch:
 
 
 class SearchOfSeveral:
-    """The search of a rule with two to four lines."""
+    """Searches a rule with two to four lines."""
 
     __slots__ = ("lines",)
 

@@ -22,7 +22,7 @@ class Hit(NamedTuple):
 
 
 class Series:
-    """One RRULE or cron expression in its zone, from its start to its end.
+    """Finds the hits of one RRULE or cron expression in its zone, from its start to its end.
 
     Start and end are instants. A rule of wall times has them as wall times, too: in a fold these tell more.
     """

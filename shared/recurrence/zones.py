@@ -74,7 +74,7 @@ class Span(NamedTuple):
 
 
 class Clock:
-    """The wall clock of a zone, and what a rule does in its gaps and folds."""
+    """Converts the wall clock of a zone for one rule, which has its own choice for gaps and folds."""
 
     __slots__ = ("fold", "gap", "latest", "zone")
 

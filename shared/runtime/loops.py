@@ -202,7 +202,7 @@ class LoopYielder:
 
     @property
     def held(self) -> float:
-        """For how many seconds the task has held the event loop."""
+        """Return for how many seconds the task has held the event loop."""
         return time.monotonic() - self._since
 
     @property

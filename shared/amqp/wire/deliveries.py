@@ -55,7 +55,7 @@ MAX_WAITING_BYTES = 32 * 1024
 
 
 class Incomplete(Exception):
-    """The rest of the frame, or of the message, has not arrived yet."""
+    """Part of the frame, or of the message, has not arrived yet."""
 
 
 def frame_end(data: bytes, start: int) -> int:
