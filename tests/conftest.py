@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from stack.directory import run_directory
 from tests.support.application import Application, an_application
 from tests.support.eventually import PATIENCE
 from tests.support.spare_stores import SpareStores
-from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores
+from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores, store_directory
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_stores() -> Iterator[Stores]:
-    with run_directory("test") as directory, running_stores(directory) as started:
+    with store_directory("test") as directory, running_stores(directory) as started:
         make_template_now(started)
         yield started
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from aio_pika.exceptions import AMQPError
 
-from stack.directory import run_directory
-from tests.support.stores import Stores, make_template_now, new_site, running_stores
+from tests.support.stores import Stores, make_template_now, new_site, running_stores, store_directory
 
 LOOK_SECONDS = 60.0
 
@@ -27,7 +26,7 @@ class SpareStores:
     def get(self) -> Stores:
         """Return the pair that runs, or start one."""
         if self._stores is None:
-            directory = self._running.enter_context(run_directory("spare"))
+            directory = self._running.enter_context(store_directory("spare"))
             self._stores = self._running.enter_context(running_stores(directory))
             make_template_now(self._stores)
         return self._stores
