@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from aio_pika.abc import AbstractIncomingMessage
 from aiormq.exceptions import PublishError
 
 from tests.support.application import Application, an_application
@@ -114,19 +115,29 @@ async def test_a_restart_of_the_broker_in_mid_batch_loses_nothing(
         await wait_until_none_pending(database, within=60)
         async with an_application(site, listen_to=None) as app:
             assert (await app.request(a_request(id="after")))["outcome"] == "accepted", "the consumer is back too"
-            ids = await _drain(app, kept)
+            ids = await _drain(app, kept, wanted=4_000)
             await app.channel.queue_delete(kept)
-        assert set(ids) == {f"job-{number:06}" for number in range(1, 4_001)}
+        assert ids == {f"job-{number:06}" for number in range(1, 4_001)}
         assert consumer.is_running
         assert producer.is_running
         assert "Traceback" not in consumer.log.read_text() + producer.log.read_text()
 
 
-async def _drain(app: Application, queue_name: str) -> list[str]:
+async def _drain(app: Application, queue_name: str, wanted: int) -> set[str]:
+    """Take messages from the queue until `wanted` different jobs are among them and the queue is empty."""
     queue = await app.channel.get_queue(queue_name)
-    ids = []
-    while message := await queue.get(no_ack=True, fail=False):
-        ids.append(json.loads(message.body)["id"])
+    ids: set[str] = set()
+
+    async def take(message: AbstractIncomingMessage) -> None:
+        ids.add(json.loads(message.body)["id"])
+
+    await queue.consume(take, no_ack=True)
+
+    async def all_taken() -> bool:
+        assert len(ids) >= wanted, f"{len(ids)} of {wanted} jobs so far"
+        return await app.count(queue_name) == 0
+
+    await eventually(all_taken, within=60)
     return ids
 
 
