@@ -19,7 +19,7 @@ from tests.support.receiver import Call, Gate, a_receiver, answering
 from tests.support.services import ServiceProcess
 from tests.support.stores import Site, put_topology
 
-# Whoever completes a delivery waits here for as long as the test holds the lock.
+# A transaction that completes a delivery waits here for as long as the test holds the lock.
 STAND_STILL_BEFORE_THE_RECORD = """
 create function stand_still() returns trigger language plpgsql as $$
 begin perform pg_advisory_xact_lock(42); return new; end $$;
@@ -48,7 +48,7 @@ async def test_killed_between_the_answer_and_its_record(
             await database.execute("select pg_terminate_backend($1)", recording[0]["pid"])
         await database.execute("select pg_advisory_unlock(42)")
         assert (await delivery_of(database, "tea"))["status"] == "PROCESSING"
-        assert len(receiver.calls) == 1, "the receiver has it, and nobody here knows"
+        assert len(receiver.calls) == 1, "the receiver has the call, and no process knows it"
 
         with delivery_process(site, tmp_path):
             row = await wait_for_delivery(database, "tea", "COMPLETED")

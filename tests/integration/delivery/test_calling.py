@@ -121,7 +121,7 @@ async def test_a_server_that_reads_nothing_is_a_timeout() -> None:
 
 async def test_a_refused_connection_is_a_connect_error() -> None:
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        held.bind(("127.0.0.1", 0))  # bound, but no process listens
         assert await call(f"http://127.0.0.1:{held.getsockname()[1]}/") == Unanswered(CallError.CONNECT)
 
 
@@ -154,7 +154,7 @@ async def test_an_answer_that_is_not_http_is_a_protocol_error(answer: bytes) -> 
     assert result in (Unanswered(CallError.PROTOCOL), Unanswered(CallError.CONNECTION_LOST))
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_a_tls_error(tmp_path: Any) -> None:
+async def test_a_certificate_without_a_trusted_issuer_is_a_tls_error(tmp_path: Any) -> None:
     async def nothing(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         pass
 

@@ -1,4 +1,4 @@
-"""Slots, hosts that hang, breakers, leases, shutdown, replicas: nothing waits behind somebody else's broken server."""
+"""Limits of calls, hosts that hang, breakers, leases, shutdown, replicas: no row waits for the server of another."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -104,8 +104,8 @@ async def test_new_rows_do_not_overtake_old_ones_behind_the_long_queue_of_a_dead
     assert claimed == [set(by_age[:4]), set(by_age[4:8]), set(by_age[8:12]), set(by_age[12:])]
 
 
-async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(site: Site, database: Any) -> None:
-    """Not when somebody looks for other reasons: here nobody would for an hour."""
+async def test_waiting_rows_begin_when_a_call_to_any_host_ends(site: Site, database: Any) -> None:
+    """The end of the call leads to the start: in this test no claim would for an hour."""
     queue = a_queue(max_calls=2, max_calls_per_host=2)
     calls = CallsByHand()
     async with a_claimer(site, queue) as claimer:
@@ -127,7 +127,7 @@ async def test_rows_that_wait_here_for_a_place_begin_when_anybodys_call_ends(sit
                 calls.end(host)
             calls.end("a:80")
     given_back = [(result.attempt, result.pause) for result in calls.updates]
-    assert given_back == [(None, timedelta(0))] * 4, "due at once for somebody else, not when their leases are over"
+    assert given_back == [(None, timedelta(0))] * 4, "due at once for another replica, not when their leases are over"
 
 
 async def test_rows_that_will_wait_for_a_quick_host_take_no_room_from_other_hosts(site: Site, database: Any) -> None:

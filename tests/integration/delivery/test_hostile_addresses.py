@@ -52,7 +52,7 @@ def look_up(host: str, port: int) -> list[AddressInfo]:
         return [_info(address, port) for address in NAMES[host]]
     if re.fullmatch(r"[0-9a-fA-Fx.:%]+\.?", host) or host.lower().strip(".") == "localhost":
         return system_lookup(host, port)
-    raise socket.gaierror(socket.EAI_NONAME, "nobody by that name")
+    raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
 
 def _info(address: str, port: int) -> AddressInfo:
@@ -90,7 +90,7 @@ async def listeners() -> AsyncIterator[Listeners]:
 
 @dataclass(slots=True)
 class Watch:
-    """Every address that anybody in this process tries to connect to."""
+    """Collect every address that this process tries to connect to."""
 
     connects: list[Any] = field(default_factory=list)
     on: bool = False

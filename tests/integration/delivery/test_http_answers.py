@@ -43,7 +43,7 @@ async def test_a_200_that_is_written_oddly_is_still_a_200(answer: bytes) -> None
 )
 @pytest.mark.parametrize("status_line", [b"HTTP/1.1 200 OK", b"HTTP/1.1 200"])
 async def test_an_answer_whose_head_contradicts_itself_is_a_protocol_error(status_line: bytes, head: bytes) -> None:
-    """At once, and its connection is not used again: where the answer ends is anyone's guess."""
+    """At once, and its connection is not used again: where the answer ends is unknown."""
     answer = status_line + b"\r\n" + head + b"\r\n\r\nok"
     assert await called_twice(answer) == ([Unanswered(CallError.PROTOCOL)] * 2, 2)
 

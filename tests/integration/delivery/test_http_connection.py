@@ -73,7 +73,7 @@ async def test_a_connection_is_used_again_if_its_answer_was_read_to_the_end(answ
     assert opened == connections
 
 
-async def test_a_connection_that_nobody_used_for_a_while_is_not_used_again() -> None:
+async def test_a_connection_that_was_idle_for_a_while_is_not_used_again() -> None:
     answer = b"HTTP/1.1 204 No Content\r\n\r\n"
     assert await called_twice(answer, pause=KEEP_ALIVE_SECONDS + 0.1) == ([Answered(204, None, b"")] * 2, 2)
 

@@ -174,9 +174,7 @@ async def test_signatures_verify_with_the_new_and_the_old_secret(site: Site, app
         await wait_for_delivery(database, "tea", "COMPLETED")
 
 
-async def test_a_secret_that_nobody_knows_is_waited_for_and_nobody_is_called(
-    site: Site, app: Application, database: Any
-) -> None:
+async def test_an_unknown_secret_is_waited_for_and_no_call_is_made(site: Site, app: Application, database: Any) -> None:
     async with a_receiver() as receiver, running_delivery(site):
         await publish_due(app, a_due("tea", receiver.url, webhook={"secret": "billing"}))
 
@@ -239,9 +237,7 @@ async def test_a_row_that_the_database_refuses_is_parked_alone(site: Site, app: 
             await wait_for_deliveries(database, 2)
 
 
-async def test_an_application_whose_queue_is_full_hears_later_and_keeps_nobody_waiting(
-    site: Site, database: Any
-) -> None:
+async def test_an_application_whose_queue_is_full_hears_later_and_delays_no_other(site: Site, database: Any) -> None:
     async with an_application(site, listen_to="delivery.completed.others") as app, a_receiver() as receiver:
         full = {"x-max-length": 1, "x-overflow": "reject-publish"}
         await app.binds(f"{site.prefix}full", "delivery.completed.full", **full)
@@ -279,7 +275,7 @@ async def test_an_outcome_is_announced_without_waiting_for_a_poll(
 
 
 async def test_outcomes_of_another_process_are_announced_too(site: Site, database: Any) -> None:
-    """What a crash left between the record and the announcement is found by whoever looks next."""
+    """The next claim of an announcer finds what a crash left between the record and the announcement."""
     async with an_application(site, listen_to="delivery.#") as app, a_receiver() as receiver:
         async with running_delivery(site):
             await publish_due(app, a_due("tea", receiver.url))

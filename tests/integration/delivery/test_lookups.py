@@ -1,4 +1,4 @@
-"""Names of receivers: looked up once for many calls, and one that hangs is in nobody else's way."""
+"""Names of receivers: looked up once for many calls, and a lookup that hangs delays no other."""
 
 import asyncio
 import socket
@@ -18,13 +18,13 @@ from tests.support.receiver import a_receiver
 
 
 async def test_a_name_that_does_not_exist_is_a_dns_error() -> None:
-    def nobody(host: str, port: int) -> list[AddressInfo]:
+    def no_address(host: str, port: int) -> list[AddressInfo]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    assert await call("http://nowhere.invalid/", lookup=nobody) == Unanswered(CallError.DNS)
+    assert await call("http://nowhere.invalid/", lookup=no_address) == Unanswered(CallError.DNS)
 
 
-async def test_a_lookup_that_hangs_is_a_dns_error_and_in_nobodys_way() -> None:
+async def test_a_lookup_that_hangs_is_a_dns_error_and_delays_no_other() -> None:
     with a_lookup_that_hangs_below("hangs.example") as lookup:
         async with a_receiver() as receiver, Caller.opened(LOOPBACK, 5.0, lookup) as caller:
             hanging = [caller.call(a_request(f"http://hangs.example:{receiver.port}/")) for _ in range(50)]
@@ -93,7 +93,7 @@ async def test_names_of_one_domain_that_hang_leave_lookups_for_the_others(monkey
             assert {type(result) for result in await asyncio.gather(*others)} == {Answered}
 
 
-async def test_when_there_are_no_threads_to_be_had_nobody_is_charged_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_no_thread_can_start_no_attempt_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_more(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

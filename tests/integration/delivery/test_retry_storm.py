@@ -9,7 +9,7 @@ from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_delivery
 from tests.support.stores import Site
 
-SLOTS = 4
+MAX_CALLS = 4
 WAITING = 200
 
 
@@ -17,7 +17,7 @@ async def test_a_host_that_comes_back_gets_no_more_at_a_time_than_it_ever_did(
     site: Site, app: Application, database: Any
 ) -> None:
     limits = {
-        "max_in_flight_per_host": SLOTS,
+        "max_in_flight_per_host": MAX_CALLS,
         "breaker_first_pause_seconds": 0.05,
         "breaker_longest_pause_seconds": 0.2,
     }
@@ -25,11 +25,11 @@ async def test_a_host_that_comes_back_gets_no_more_at_a_time_than_it_ever_did(
         events = [a_due(f"job-{n}", receiver.url, webhook={"max_retries": 20}) for n in range(WAITING)]
         await publish_due(app, *events)
         await receiver.called(60)
-        assert receiver.most_at_once <= SLOTS
+        assert receiver.most_at_once <= MAX_CALLS
         while_down = len(receiver.calls)
 
         receiver.behaviour, receiver.most_at_once = answering(200), 0
         await wait_for_deliveries(database, WAITING, within=60)
-        assert receiver.most_at_once <= SLOTS
-        assert len(receiver.calls) - while_down <= WAITING + SLOTS, "one call each, and those that were under way"
+        assert receiver.most_at_once <= MAX_CALLS
+        assert len(receiver.calls) - while_down <= WAITING + MAX_CALLS, "one call each, and those that were under way"
         assert len(receiver.effects) == WAITING

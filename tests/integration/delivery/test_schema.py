@@ -1,4 +1,4 @@
-"""The schema refuses every move that the table of moves does not show, whoever tries it."""
+"""The schema refuses every move that is not in LEGAL_MOVES."""
 
 from itertools import product
 from typing import Any

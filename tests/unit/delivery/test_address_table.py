@@ -77,7 +77,7 @@ def test_an_ipv6_address_is_public_unless_the_table_has_it(number: int) -> None:
 @settings(max_examples=200, deadline=None)
 @given(addresses(SPANS_4, 32))
 def test_no_ipv4_address_is_public_in_the_disguise_of_an_ipv6_one(number: int) -> None:
-    """Mapped, compatible, translated, NAT64 (both prefixes) and 6to4: not even a public one, whose way nobody knows."""
+    """Mapped, compatible, translated, NAT64 (both prefixes) and 6to4: refused, even with a public address inside."""
     disguises = [0xFFFF << 32, 0, 0xFFFF << 48, 0x64FF9B << 96, 0x64FF9B0001 << 80]
     assert not any(is_public(IPv6Address(prefix | number)) for prefix in disguises)
     assert not is_public(IPv6Address(0x2002 << 112 | number << 80 | 1))

@@ -55,7 +55,7 @@ def test_a_requests_own_accept_header_is_the_only_one() -> None:
     assert [(name, value) for name, value in headers.items() if name.lower() == "accept"] == [("accept", "text/plain")]
 
 
-def test_a_named_secret_that_nobody_knows_stops_the_call() -> None:
+def test_a_secret_whose_name_is_unknown_stops_the_call() -> None:
     result = prepare(replace(A_DELIVERY, secret="billing"), None, AddressRules(), NOW)
     assert result == Unanswered(CallError.SECRET_MISSING)
 
