@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs/command-line.md").read_text()
 
 
 def examples(page: str) -> list[str]:
-    blocks = re.findall(r"```\n(.*?)```", page, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line.startswith("duebell ")]
 
 

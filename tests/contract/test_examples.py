@@ -60,6 +60,8 @@ def examples_of_asyncapi() -> list[Example]:
         pytest.param(examples_of("docs/messages.md"), id="messages.md"),
         pytest.param(examples_of("docs/recurrence.md", "ScheduleRequest"), id="recurrence.md"),
         pytest.param(examples_of("README.md", "ScheduleRequest"), id="README.md"),
+        pytest.param(examples_of("docs/how-to/remind-me.md", "ScheduleRequest"), id="remind-me.md"),
+        pytest.param(examples_of("docs/how-to/every-weekday.md", "ScheduleRequest"), id="every-weekday.md"),
     ],
 )
 async def test_the_consumer_does_with_an_example_what_the_text_says(

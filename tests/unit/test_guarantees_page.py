@@ -42,7 +42,6 @@ def test_every_promise_and_every_failure_names_its_test_or_says_that_there_is_no
     assert {text.split("**")[1] for text in without} == {
         "A partition of a broker's cluster.",
         "A RabbitMQ 3.10 that cannot declare queues any more.",
-        "Not covered.",
     }
     assert len(paragraphs()) >= 45
 

@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 # Files beside the code: the page of the site that each becomes.
 ELSEWHERE = {
     "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "client/README.md": "client.md",
     "examples/birthdays/README.md": "birthdays.md",

@@ -8,6 +8,9 @@ from typing import Any
 
 from delivery.attempt.retry import CallError
 from delivery.attempt.signing import parse_secrets, signature_headers
+from delivery.http.request import request_body
+from shared.contract.messages import DeliveryFailed
+from tests.support.builders import a_delivery
 
 PAGE = Path("docs/delivery.md").read_text()
 
@@ -24,6 +27,16 @@ def test_the_example_verifies_what_is_signed() -> None:
     assert not scope["is_genuine"](body, {**headers, "webhook-id": "event-2"})
     old = signature_headers([signer], "event-1", body, datetime.now(UTC) - timedelta(hours=1))
     assert not scope["is_genuine"](body, old)
+
+
+def test_an_example_in_json_is_what_delivery_sends_or_reads() -> None:
+    body, secrets, announced = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    assert body.keys() == json.loads(request_body(a_delivery(trigger_id=None))).keys()
+    assert {name: len(signers) for name, signers in parse_secrets(json.dumps(secrets)).items()} == {
+        "billing": 1,
+        "shop": 2,
+    }
+    assert DeliveryFailed.model_validate(announced).model_dump(mode="json", exclude_none=True) == announced
 
 
 def test_every_error_is_there() -> None:
