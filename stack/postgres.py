@@ -138,7 +138,7 @@ class Postgres(StackPart):
             try:
                 return self._serve(quarters)
             except StartError as failure:
-                # Between finding the port and binding it, somebody else may have.
+                # Between finding the port and binding it, another process may have.
                 if "Address already in use" not in str(failure):
                     raise
         self.port = free_port()
@@ -170,7 +170,8 @@ class Postgres(StackPart):
             quarters.command(program, *options),
             records=self._claim.records,
             log=self.log,
-            # Nothing of our own: a PGDATA or PGPORT that somebody has set for another server must not reach this one.
+            # Without this process's environment: a PGDATA or PGPORT that is set for another server must not reach this
+            # one.
             env={"PATH": os.defpath, "LC_ALL": "C", **(env or {})},
             cwd=Path("/"),
             account=quarters.account,
@@ -196,7 +197,7 @@ _CARELESS = {"fsync": "off", "full_page_writes": "off"}
 
 
 def _hand_over(text: str, quarters: Quarters, name: str) -> Path:
-    """A file that the programs of Postgres can read, and nobody else."""
+    """Write a file that only the programs of Postgres can read."""
     file = quarters.directory / name
     file.touch(mode=0o600)
     file.write_text(text)

@@ -87,7 +87,7 @@ class RabbitMQ(StackPart):
             try:
                 return self._first_boot(self._claim)
             except StartError as failure:
-                # Between finding the ports and binding them, somebody else may have taken one.
+                # Between finding the ports and binding them, another process may have taken one.
                 if not _says_port_taken(str(failure)):
                     raise
                 self._claim.empty()
@@ -98,14 +98,14 @@ class RabbitMQ(StackPart):
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the node as a crash would: no goodbye to anybody, nothing flushed. See `settle`."""
+        """End the node as a crash would: no connection is closed in order, nothing is flushed. See `settle`."""
         self._end(signal.SIGKILL)
 
     def settle(self) -> None:
         """Make sure that quorum queues declared just now survive a `kill`.
 
         RabbitMQ 3.10 saves the register of its quorum queues half a second late. A queue that is younger when the node
-        is killed comes back without its messages, confirmed ones included, and without a leader: it answers nobody."""
+        is killed comes back without its messages, confirmed ones included, and without a leader: it does not answer."""
         self.ctl("eval", "ok = dets:sync(ra_directory_reverse).")
 
     def restart(self) -> None:
@@ -198,7 +198,7 @@ class RabbitMQ(StackPart):
 
 
 def _answers(port: int, say: bytes = b"", expect: bytes = b"") -> bool:
-    """Whether somebody listens there and, asked so, answers so."""
+    """Tell whether a process listens on the port and answers the question as expected."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2) as connection:
             connection.sendall(say)

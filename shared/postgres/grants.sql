@@ -1,6 +1,6 @@
 -- What each service may do in the database: as much as its statements need, column by column, and nothing else. Applied
 -- by every `python -m shared.migrate`, in one transaction, to the roles that are there (deploy/roles/postgres.sql makes them);
--- without them, everybody is the owner and all of this is nothing.
+-- without them every service connects as the owner, and nothing is granted.
 
 do $$
 declare

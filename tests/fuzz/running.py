@@ -10,7 +10,7 @@ from pathlib import Path
 
 import atheris
 
-LONGEST = 4096
+MAX_INPUT_BYTES = 4096
 # Seconds for a single input: far beyond what any takes, far below a hang.
 TIMEOUT = 20
 
@@ -20,8 +20,12 @@ def fuzz(name: str, check: Callable[[bytes], None], seeds: Iterable[bytes]) -> N
     directory = Path(os.environ.get("FUZZ_DIRECTORY") or Path(__file__).parents[2] / ".stack" / "fuzz" / name)
     directory.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
-        if len(seed) <= LONGEST:
+        if len(seed) <= MAX_INPUT_BYTES:
             (directory / f"seed-{number:05}").write_bytes(seed)
-    options = [f"-max_len={LONGEST}", f"-timeout={TIMEOUT}", f"-artifact_prefix={directory.parent}/found-{name}-"]
+    options = [
+        f"-max_len={MAX_INPUT_BYTES}",
+        f"-timeout={TIMEOUT}",
+        f"-artifact_prefix={directory.parent}/found-{name}-",
+    ]
     atheris.Setup([sys.argv[0], *options, *sys.argv[1:], str(directory)], check)
     atheris.Fuzz()

@@ -39,7 +39,7 @@ INSIDE = [
     "[fd00:ec2::254]", "[fe80::1]", "[febf::1]", "[fec0::1]", "[feff::1]", "[ff01::1]", "[ff02::1]", "[ff05::2]",
     "[ff0e::1]",
     "[1::1]", "[4000::1]", "[8000::1]", "[e000::1]",
-    # Names that the machine itself knows, or that nobody may know.
+    # Names that the machine itself knows, or that must not be resolved.
     "localhost", "LOCALHOST", "LocalHost", "localhost.", "localhost.localdomain", "ip6-localhost", "ip6-loopback",
     "foo.localhost", "metadata.google.internal", "broadcasthost",
     # Names that the test's resolver turns into addresses on the inside, at once or after a while.
@@ -95,7 +95,7 @@ REFUSED = {
         "http://[0:0:0:0:0:0:0:0:1]:@PORT@/",
         "http://[::ffff:2130706433]:@PORT@/", "http://[::g]:@PORT@/",
     ],
-    "somebody's password": [
+    "a password in the address": [
         "http://user@127.0.0.1:@PORT@/", "http://user:pass@127.0.0.1:@PORT@/", "http://@127.0.0.1:@PORT@/",
         "http://:@127.0.0.1:@PORT@/",
         "http://example.com@127.0.0.1:@PORT@/", "http://example.com:80@127.0.0.1:@PORT@/",

@@ -66,7 +66,7 @@ async def test_a_connection_on_which_only_deliveries_come_is_not_taken_for_dead(
 
 
 async def close_in_the_middle(broker: Broker, site: Site) -> None:
-    """Whoever closes gets the answer, though the connection was not reading: without it, closing takes its timeout."""
+    """The closing task gets the answer, though the connection was not reading. Otherwise closing takes its timeout."""
     async with broker.open_channel(prefetch=MESSAGES) as channel:
         async with Inbox.consuming(channel, site.names.parked) as inbox:
             await eventually(lambda: is_full(inbox))

@@ -86,7 +86,7 @@ def _whole_bodies() -> Iterator[Case]:
 def _keys() -> Iterator[Case]:
     at = b'"at": "2030-06-01T12:00:00Z"'
     yield stored("an escaped key", b'{"\\u0069d": "@ID@", "\\u0061t": "2030-06-01T12:00:00Z"}')
-    yield stored("id twice, the last counts", b'{"id": "somebody else", "id": "@ID@", ' + at + b"}")
+    yield stored("id twice, the last counts", b'{"id": "another id", "id": "@ID@", ' + at + b"}")
     yield stored("at twice, the last counts", b'{"id": "@ID@", "at": "nonsense", ' + at + b"}")
     yield stored("an escaped key and the same unescaped", b'{"i\\u0064": 5, "id": "@ID@", ' + at + b"}")
     yield parked("id twice, the last is wrong", "id", b'{"id": "x", "id": 5, ' + at + b"}")

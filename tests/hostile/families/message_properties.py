@@ -149,7 +149,7 @@ def _headers() -> Iterator[Case]:
 
 def _replies() -> Iterator[Case]:
     for number, address in enumerate((
-        b"q" * 255, b"nobody", b"amq.rabbitmq.reply-to.made.up", b"amq.rabbitmq.reply-to.",
+        b"q" * 255, b"no-such-queue", b"amq.rabbitmq.reply-to.made.up", b"amq.rabbitmq.reply-to.",
         b"amq.rabbitmq.reply-to.garbage", b"amq.topic",
         b"\0", b" ", b"#", "時計".encode(), b"a\r\nb", b"../x", b"schedule.commands",
     )):  # fmt: skip

@@ -38,7 +38,7 @@ def test_a_service_with_an_untested_version_logs_one_line_and_does_not_start(ser
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{tmp_path}:{ROOT}",
-        "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/nothing",
+        "DATABASE_URL": "postgresql://unknown@127.0.0.1:9/nothing",
         "AMQP_URL": "amqp://127.0.0.1:9/",
         "METRICS_PORT": "0",
     }

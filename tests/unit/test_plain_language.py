@@ -1,0 +1,141 @@
+"""The code names who acts: no sentence and no name says nobody or whoever where a process, table or user is meant.
+Names of the private vocabulary that the code once had do not come back, and one name of a constant has one value.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.services import ROOT
+
+CODE = [
+    "bench", "cli", "client", "consumer", "delivery", "deploy", "examples", "producer", "shared", "stack", "tests",
+    "tools",
+]  # fmt: skip
+SUFFIXES = {".py", ".sql", ".sh", ".mjs", ".yml", ".conf"}
+ALSO = ["Dockerfile", "Makefile", "docker-compose.yml", "duebell", ".ci/run", ".ci/audit"]
+NOT_OURS = {"node_modules", "__pycache__", ".venv"}
+THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()
+
+PRONOUNS = ["whoever", "whomever", "nobody", "somebody", "anybody", "everybody", "anyone", "everyone", "someone"]
+# A pronoun begins a word of a sentence or of a name: `somebody_waits` is found, too.
+PRONOUN = re.compile(rf"(?<![a-z])(?:{'|'.join(PRONOUNS)})", re.IGNORECASE)
+# Texts that are no pronouns, by file.
+ALLOWED = {
+    "stack/unprivileged.py": ["`nobody`", '"nobody"'],  # the Unix user
+    "tests/stack/test_postgres.py": ['"nobody"'],  # the same user
+}
+
+# Limits are MAX_… or MIN_… and end in their unit.
+LIMITS = re.compile(r"_?(?:LONGEST|SHORTEST|MOST|LAST_LOOK|EARLY_BIRD)(?:_|$)")
+# What modules and classes were once called. A module's name says what it holds.
+OLD_CLASSES = {
+    "Bell", "Breath", "Ground", "Lifetime", "Line", "Pulse", "Scene", "Shot", "Tallies", "Town", "Verdict", "Volley",
+}  # fmt: skip
+OLD_MODULES = {
+    "bell", "breath", "folding", "gate", "ground", "line", "moments", "precedence", "pulse", "reckoning", "sabotage",
+    "scene", "sight", "steering", "tallies", "telling", "town", "volley",
+}  # fmt: skip
+
+PACKAGES_WITH_SHARED_CONSTANTS = ["shared", "consumer", "producer", "delivery", "cli"]
+
+
+@cache
+def files() -> tuple[str, ...]:
+    below = [path for directory in CODE for path in (ROOT / directory).rglob("*") if path.suffix in SUFFIXES]
+    names = [path.relative_to(ROOT).as_posix() for path in below if not NOT_OURS & set(path.parts)]
+    return tuple(sorted({*names, *ALSO} - {THIS_FILE}))
+
+
+def python_files(*directories: str) -> Iterator[str]:
+    for file in files():
+        if file.endswith(".py") and (not directories or file.startswith(directories)):
+            yield file
+
+
+@cache
+def tree_of(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
+def pronouns_in(text: str, allowed: list[str]) -> list[str]:
+    """The lines that have a pronoun, with their numbers."""
+    for one in allowed:
+        text = text.replace(one, "")
+    return [f"{number}: {line.strip()}" for number, line in enumerate(text.splitlines(), 1) if PRONOUN.search(line)]
+
+
+def constants_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The names in capitals that the module assigns, with their values as source text."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name.isupper():
+                yield name, ast.unparse(value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value) if name.isupper():
+                yield name, ast.unparse(value)
+
+
+def old_names_in(tree: ast.Module) -> list[str]:
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    constants = [name for name, _ in constants_of(tree)]
+    return [name for name in classes if name in OLD_CLASSES] + [name for name in constants if LIMITS.match(name)]
+
+
+def several_values(constants: list[tuple[str, str]]) -> dict[str, set[str]]:
+    """Public names that have more than one value."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for name, value in constants:
+        if not name.startswith("_"):
+            values[name].add(value)
+    return {name: given for name, given in values.items() if len(given) > 1}
+
+
+@pytest.mark.parametrize("directory", [*CODE, "."])
+def test_no_pronoun_stands_for_a_process_a_table_or_a_user(directory: str) -> None:
+    of_directory = [file for file in files() if (Path(file).parts[0] if "/" in file else ".") == directory]
+    found = {file: pronouns_in((ROOT / file).read_text(), ALLOWED.get(file, [])) for file in of_directory}
+    assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_no_module_class_or_limit_has_a_name_of_the_old_vocabulary() -> None:
+    assert [file for file in python_files() if Path(file).stem in OLD_MODULES] == []
+    found = {file: old_names_in(tree_of(file)) for file in python_files()}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def test_one_name_of_a_constant_has_one_value_in_the_services_and_the_command_line() -> None:
+    packages = tuple(f"{package}/" for package in PACKAGES_WITH_SHARED_CONSTANTS)
+    constants = [constant for file in python_files(*packages) for constant in constants_of(tree_of(file))]
+    assert len(constants) > 100
+    assert several_values(constants) == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# whoever comes first",
+        "def test_nobody_waits() -> None:",
+        '"""Nobody may."""',
+        "NOBODY = None",
+        "somebodys_row",
+    ],
+)
+def test_a_pronoun_is_found_in_sentences_and_in_names(line: str) -> None:
+    assert pronouns_in(f"x = 1\n{line}\n", []) == [f"2: {line}"]
+
+
+def test_an_allowed_text_and_part_of_another_word_are_no_pronouns() -> None:
+    assert pronouns_in('run as "nobody"\nbusybody\n', ['"nobody"']) == []
+
+
+def test_old_names_and_second_values_are_found() -> None:
+    tree = ast.parse("LONGEST_WAIT = 5\nMAX_WAIT: float = 5.0\nclass Bell: ...\nclass Doorbell: ...\n")
+    assert old_names_in(tree) == ["Bell", "LONGEST_WAIT"]
+    assert several_values([("WAIT", "1"), ("WAIT", "2"), ("LOOK", "1"), ("LOOK", "1"), ("_X", "1"), ("_X", "2")]) == {
+        "WAIT": {"1", "2"}
+    }
