@@ -19,7 +19,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _NAME = r"^[A-Za-z0-9_-]{1,100}$"
 # Two parsers must not read a host in two ways: so no escapes, no zones, no dots in a row.
 _LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
-_AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
+_ALLOWED_AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
 _MAX_HOST_LENGTH = 253
 # Resolvers read such a name as an IPv4 address: decimal, octal or hexadecimal, in four parts or fewer.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
@@ -72,7 +72,7 @@ def _check_http_url(text: str) -> str:
         raise ValueError("must not contain a user name or password; send an Authorization header instead")
     if port == 0:
         raise ValueError("must not name port 0")
-    authority = _AUTHORITY.fullmatch(parts.netloc)
+    authority = _ALLOWED_AUTHORITY.fullmatch(parts.netloc)
     if authority is None or len(parts.hostname) > _MAX_HOST_LENGTH:
         raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
     if authority["six"] is not None:
