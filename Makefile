@@ -35,7 +35,7 @@ up: setup ## the whole stack on this machine, until Ctrl-C
 
 check: setup lint types ## the inner loop: lint, types, import rules and the unit tests
 	@echo "== unit tests"
-	@$(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS) tests/unit
+	@EXAMPLES=20 $(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS) tests/unit
 
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=3 at a time)
 	@echo "== tests"

@@ -1,17 +1,10 @@
 """Any bytes are read as a consistent command, or refused with reasons; the parser raises nothing. The atheris targets
-under tests/fuzz go further; a short run of each is below.
+under tests/fuzz go further.
 """
 
 import json
-import os
-import re
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -24,7 +17,6 @@ from tests.support.builders import NOON
 from tests.unit.recurrence.rules_at_random import repeatable
 
 LIMIT = 256 * 1024
-ROOT = Path(__file__).parents[2]
 BODIES = [case.body for case in load() if len(case.body) < 2_000]
 
 JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -82,21 +74,3 @@ def test_a_valid_request_is_read_as_it_was_written(job_id: str, payload: Any, re
     assert isinstance(command, Schedule)
     assert (command.id, command.revision, command.payload) == (job_id, revision, written)
     assert command.next_run_at.replace(tzinfo=None) == at
-
-
-# Beyond the seeds, of which there are some 2,600 and some 600.
-@pytest.mark.skipif(find_spec("atheris") is None, reason="atheris, the fuzzer, is not installed")
-@pytest.mark.parametrize(("target", "runs"), [("commands", 4_000), ("rules", 1_500)])
-def test_a_short_run_of_the_fuzzer_finds_nothing(target: str, runs: int, tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", f"tests.fuzz.{target}", f"-runs={runs}", "-seed=1"],
-        cwd=ROOT,
-        env={**os.environ, "FUZZ_DIRECTORY": str(tmp_path / "inputs")},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    [done] = re.findall(r"Done (\d+) runs", run.stderr)
-    assert int(done) >= runs  # it is more if there are more seeds

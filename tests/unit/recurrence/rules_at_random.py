@@ -1,5 +1,6 @@
 """Random rules, zones and starts for the property tests, most of them near a change of some clock."""
 
+import os
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -11,7 +12,7 @@ from tests.unit.recurrence.slow_walk import SlowRule
 # The same examples every time: a red build always means that Duebell has changed.
 repeatable = settings(
     derandomize=True,
-    max_examples=100,
+    max_examples=int(os.environ.get("EXAMPLES", "100")),  # `make check` has fewer
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
