@@ -21,6 +21,19 @@ from tools.contract.schemas import COMMANDS, MODELS, all_schemas
 
 NAMES = Names()
 REPLY = "ScheduleReply"
+DESCRIPTION = """\
+A scheduler that applications use by publishing AMQP messages: ring me at this moment, or by this rule. Every exchange
+name may stand behind a prefix (AMQP_PREFIX). Commands with unknown fields are refused; readers of events ignore fields
+that they do not know.
+
+`type`, `correlation_id`, `reply_to`, `user_id` and `message_id` are AMQP properties (fields of basic.properties), not
+entries of its `headers`: each message names its own under `x-amqp-properties`. A command without the property reply_to
+gets no reply. Under `headers` are real headers alone.
+
+To hear what is due, bind a queue of your own to schedule.events with `due.*.<topic>`: the second word is `webhook` for
+jobs that have one, and `event` for the others; `#` at the end takes all topics below. An event that no queue is bound
+for is kept in scheduler.unrouted. An id is used once: after its last ring or a cancel, a request under it changes
+nothing until the job's row is deleted, 30 days later by default."""
 KEYS = {
     "ScheduleRequest": REQUEST_KEY,
     "ScheduleCancel": CANCEL_KEY,
@@ -44,11 +57,7 @@ def asyncapi() -> dict[str, Any]:
         "info": {
             "title": "Duebell",
             "version": VERSION,
-            "description": (
-                "A scheduler that applications use by publishing AMQP messages: ring me at this moment, or by this "
-                "rule. Every exchange name may stand behind a prefix (AMQP_PREFIX). Commands with unknown fields are "
-                "refused; readers of events ignore fields that they do not know."
-            ),
+            "description": DESCRIPTION,
         },
         "defaultContentType": "application/json",
         "channels": _channels(),
@@ -69,7 +78,7 @@ def _channels() -> dict[str, Any]:
     replies = {
         "replies": {
             "address": None,
-            "description": "the queue that the command named in reply_to",
+            "description": "the queue that the command named in its AMQP property reply_to",
             "messages": _named(REPLY),
         }
     }
@@ -93,8 +102,8 @@ def _operations() -> dict[str, Any]:
             "channel": _ref("channels", _channel_of(name)),
             "messages": [_ref("channels", _channel_of(name), "messages", name)],
             "bindings": {"amqp": {"deliveryMode": 2, "mandatory": True, "bindingVersion": "0.3.0"}},
+            # Without an address: AsyncAPI can take one from a header or the payload alone, and reply_to is neither.
             "reply": {
-                "address": {"location": "$message.header#/reply_to", "description": "AMQP's reply_to, if it is set"},
                 "channel": _ref("channels", "replies"),
                 "messages": [_ref("channels", "replies", "messages", REPLY)],
             },
@@ -115,36 +124,45 @@ def _operations() -> dict[str, Any]:
 
 
 def _message(name: str, doc: str) -> dict[str, Any]:
+    headers = _headers(name)
     return {
         "name": name,
         "title": name,
         "summary": doc.splitlines()[0],
         "contentType": "application/json",
-        "headers": _headers(name),
-        "correlationId": {"location": "$message.header#/correlation_id"},
+        **({"headers": {"type": "object", "properties": headers}} if headers else {}),
+        "bindings": {"amqp": {"messageType": name, "bindingVersion": "0.3.0"}},
+        "x-amqp-properties": _properties(name),
         "payload": _ref("components", "schemas", name),
         "examples": [{"name": example, "payload": payload} for example, payload in EXAMPLES[name].items()],
     }
 
 
 def _headers(name: str) -> dict[str, Any]:
-    """AMQP's own properties and headers, together, as AsyncAPI has it."""
+    """Entries of the AMQP property `headers`."""
     trace = {"traceparent": _text("W3C trace context; goes from the request to every event that comes of it")}
-    correlation = {"correlation_id": _text("of the command, and so of its reply")}
-    kind = {"type": {"const": name, "description": "AMQP's type; missing: the routing key decides"}}
     if name in KEYS:
-        properties = {
+        return trace
+    if name == REPLY:
+        return {}
+    return {"idempotency-key": _text("the same as in the body"), **trace}
+
+
+def _properties(name: str) -> dict[str, Any]:
+    """AMQP properties beside `headers`: an extension, because AsyncAPI has a word for the type alone."""
+    kind = {"type": {"const": name, "description": "missing: the routing key decides"}}
+    correlation = {"correlation_id": _text("of the command, and so of its reply")}
+    if name in KEYS:
+        return {
             **kind,
             **correlation,
             "reply_to": _text("queue for the ScheduleReply; missing: no reply"),
-            **trace,
+            "user_id": _text("the user of the connection, who then owns the job; missing: any user may command it"),
         }
-    elif name == REPLY:
-        properties = {**kind, **correlation}
-    else:
-        copies = {"message_id": _text("the idempotency key: the same in every copy")} if name == DUE_TYPE else {}
-        properties = {**kind, **copies, "idempotency-key": _text("the same as in the body"), **trace}
-    return {"type": "object", "properties": properties}
+    if name == REPLY:
+        return {**kind, **correlation}
+    copies = {"message_id": _text("the idempotency key: the same in every copy")} if name == DUE_TYPE else {}
+    return {**kind, **copies}
 
 
 def _text(description: str) -> dict[str, str]:
