@@ -59,7 +59,14 @@ async def main(queue_name: str = "my-app.python", topic: str = "reminders.#") ->
         queue = await channel.declare_queue(
             queue_name,
             durable=True,
-            arguments={"x-queue-type": "quorum", "x-dead-letter-exchange": failed, "x-delivery-limit": 100_000},
+            # As the Python client declares its queues: the same name with other arguments is refused.
+            arguments={
+                "x-queue-type": "quorum",
+                "x-delivery-limit": 100_000,  # RabbitMQ 4 otherwise drops a message after 20 deliveries
+                "x-dead-letter-exchange": failed,
+                "x-dead-letter-strategy": "at-least-once",
+                "x-overflow": "reject-publish",
+            },
         )
         await queue.bind(f"{PREFIX}schedule.events", f"due.*.{topic}")
         await queue.consume(receive)

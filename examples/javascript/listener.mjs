@@ -51,7 +51,14 @@ async function listen() {
     await channel.bindQueue(failed, failed, "");
     await channel.assertQueue(queue, {
       durable: true,
-      arguments: { "x-queue-type": "quorum", "x-dead-letter-exchange": failed, "x-delivery-limit": 100000 },
+      // As the Python client declares its queues: the same name with other arguments is refused.
+      arguments: {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": 100000, // RabbitMQ 4 otherwise drops a message after 20 deliveries
+        "x-dead-letter-exchange": failed,
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+      },
     });
     await channel.bindQueue(queue, `${PREFIX}schedule.events`, `due.*.${topic}`);
     await channel.prefetch(PREFETCH);
