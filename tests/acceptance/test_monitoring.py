@@ -98,7 +98,7 @@ async def a_little_of_everything(app: Application, database: Any) -> AsyncIterat
         await asyncio.wait({working})
 
 
-async def test_every_question_of_dashboards_and_alerts_has_an_answer(
+async def test_every_query_of_dashboards_and_alerts_has_a_result(
     stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     if stores.rabbitmq is None:

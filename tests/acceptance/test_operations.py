@@ -73,7 +73,7 @@ async def test_unreachable_stores_are_said_in_one_line_each_and_tried_again(
         assert process.terminate() == 0, "a service that still waits stops as well as any other"
 
 
-async def test_an_address_that_nothing_can_be_made_of_is_said_in_one_line_too(site: Site, tmp_path: Path) -> None:
+async def test_an_address_that_cannot_be_parsed_is_reported_in_one_line(site: Site, tmp_path: Path) -> None:
     environment = {**site.environment, "AMQP_URL": f"amqp://{'a' * 70}.example:1/"}
     with service_process("consumer", environment, tmp_path) as process:
         await said(process, "broker_not_ready", times=2)
@@ -129,7 +129,9 @@ async def test_health_and_metrics_answer_while_the_stores_are_away(tmp_path: Pat
     ("service", "metric"),
     [("consumer", "jobs_queued_total"), ("producer", "jobs_due_total"), ("delivery", "deliveries_stored_total")],
 )
-async def test_a_service_on_its_feet_is_ready_and_counts(site: Site, tmp_path: Path, service: str, metric: str) -> None:
+async def test_a_running_service_is_ready_and_has_metrics(
+    site: Site, tmp_path: Path, service: str, metric: str
+) -> None:
     port = free_port()
     with service_process(service, site, tmp_path, METRICS_PORT=str(port)):
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", timeout=aiohttp.ClientTimeout(PATIENCE)) as client:

@@ -265,7 +265,9 @@ async def test_a_role_that_was_made_after_the_migration_is_told_what_to_run(
         assert "Traceback" not in producer.log.read_text()
 
 
-async def test_who_may_not_declare_waits_for_one_who_may(site: Site, database: Any, tmp_path: Path) -> None:
+async def test_a_user_without_the_right_to_declare_waits_for_one_that_has_it(
+    site: Site, database: Any, tmp_path: Path
+) -> None:
     _skip_without_roles(site)
     await remove_topology(site)
     with service_process("consumer", site, tmp_path) as consumer:

@@ -62,7 +62,7 @@ async def healthz(port: int) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("loop", [*LOOPS, KEEPER], ids=lambda loop: str(loop[1]).rpartition(":")[2])
-async def test_a_loop_that_dies_takes_its_process_down_with_a_clear_last_word(
+async def test_a_loop_that_dies_ends_its_process_with_a_clear_log_line(
     site: Site, app: Application, tmp_path: Path, loop: tuple[str, str, str]
 ) -> None:
     service, step, name = loop

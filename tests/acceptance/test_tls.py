@@ -145,7 +145,7 @@ async def test_a_certificate_for_another_host_is_refused(secure: TlsStores, tmp_
 
 
 @pytest.mark.usefixtures("_prepared")
-async def test_without_a_word_about_authorities_the_systems_are_asked(secure: TlsStores, tmp_path: Path) -> None:
+async def test_without_a_configured_authority_those_of_the_system_are_used(secure: TlsStores, tmp_path: Path) -> None:
     """An address that only says amqps verifies all the same."""
     port = free_port()
     bare = {**addresses(secure, role_of("producer")), "AMQP_URL": secure.amqps_url_of(role_of("producer")).rstrip("?")}
@@ -163,7 +163,9 @@ async def test_without_a_word_about_authorities_the_systems_are_asked(secure: Tl
     [("shared.migrate", "DATABASE_URL"), ("shared.topology", "AMQP_URL"), ("cli", "DATABASE_URL")],
 )
 @pytest.mark.parametrize("wrong", ["authority", "host"])
-def test_the_steps_of_a_deployment_refuse_them_too(secure: TlsStores, step: str, variable: str, wrong: str) -> None:
+def test_the_steps_of_a_deployment_refuse_bad_certificates_too(
+    secure: TlsStores, step: str, variable: str, wrong: str
+) -> None:
     environment = addresses(
         secure,
         OPERATOR,
@@ -184,7 +186,7 @@ def test_the_steps_of_a_deployment_refuse_them_too(secure: TlsStores, step: str,
     assert "Traceback" not in outcome.stderr
 
 
-async def test_clear_text_is_not_fallen_back_to(secure: TlsStores) -> None:
+async def test_a_service_never_falls_back_to_clear_text(secure: TlsStores) -> None:
     """This database accepts only TLS. A service whose address asks for clear text cannot connect."""
     url = secure.postgres.url_of(OPERATOR, sslmode="disable")
     with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):

@@ -57,7 +57,7 @@ async def test_what_is_wrong_is_refused_with_the_field_named_and_nothing_is_stor
         assert (await home.count("users"), await home.count("outbox")) == (1, 1)
 
 
-async def test_who_is_not_there_is_not_found(home: Home) -> None:
+async def test_an_unknown_user_is_not_found(home: Home) -> None:
     async with birthdays(home, ["api"]) as client:
         for answer in (
             await client.get(f"/user/{UNKNOWN_USER}"),

@@ -35,18 +35,18 @@ def package(tmp_path: Path) -> Path:
     return made
 
 
-def test_these_are_there_with_their_messages() -> None:
+def test_the_event_types_have_their_messages() -> None:
     assert EVENT_TYPES.keys() == {"BIRTHDAY", "ANNIVERSARY"}
     assert event_type("BIRTHDAY").message(USER) == "Hey, Ada Lovelace it's your birthday"
     assert event_type("ANNIVERSARY").message(USER) == "Happy anniversary, Ada!"
 
 
-def test_an_unknown_one_is_refused_by_name() -> None:
+def test_an_unknown_event_type_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedEventType, match="'REMINDER' is not an event type; there are ANNIVERSARY, BIRTHDAY"):
         event_type("REMINDER")
 
 
-def test_the_one_in_the_readme_works_as_it_stands(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_event_type_of_the_readme_works(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = (ROOT / "examples/birthdays/README.md").read_text()
     [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     (package / "check_up.py").write_text(example)
@@ -57,7 +57,7 @@ def test_the_one_in_the_readme_works_as_it_stands(package: Path, monkeypatch: py
         assert (ROOT / "examples/birthdays" / link).exists(), link
 
 
-def test_a_third_is_one_small_file(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_event_type_is_one_small_file(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (package / "passport.py").write_text(THIRD.format(name="PASSPORT"))
     (package / "not_one.py").write_text("X = 1")
     found = find_in(package, monkeypatch)
@@ -74,7 +74,7 @@ def test_a_third_is_one_small_file(package: Path, monkeypatch: pytest.MonkeyPatc
         {"one": THIRD.format(name="PASSPORT"), "two": THIRD.format(name="PASSPORT")},
     ],
 )
-def test_one_that_could_not_work_stops_the_start(
+def test_an_event_type_that_cannot_work_stops_the_start(
     package: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
 ) -> None:
     for name, text in files.items():

@@ -16,7 +16,7 @@ RUN_HERE = (
 )
 
 _CONSUMER = "contract/test_examples.py::test_the_consumer_does_with_an_example_what_the_text_says"
-_BIRTHDAYS = "birthdays/test_event_types.py::test_the_one_in_the_readme_works_as_it_stands"
+_BIRTHDAYS = "birthdays/test_event_types.py::test_the_event_type_of_the_readme_works"
 _DIAGRAMS = "unit/documents/test_diagrams.py::test_a_diagram_is_well_formed_and_shows_all_of_its_texts"
 # Blocks that other tests run: page, language, and the test.
 RUN_ELSEWHERE = {
@@ -39,7 +39,7 @@ RUN_ELSEWHERE = {
 # Lines of blocks that are run here, which are left out, because other tests do the same with more care.
 LINES_RUN_ELSEWHERE = {
     "make demo": "documents/test_demo.py::test_the_demo_shows_what_the_readme_shows",
-    "make up": "stack/test_up.py::test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean",
+    "make up": "stack/test_up.py::test_only_one_stack_runs_and_after_a_kill_the_next_one_starts_clean",
     "python3 -m venv .stack/my-app && .stack/my-app/bin/pip install --quiet ./client": (
         "client/test_package.py::test_nothing_but_the_client_and_its_lock_is_installed"
     ),

@@ -32,7 +32,7 @@ def test_every_test_that_it_names_is_there(mutant: Mutant) -> None:
 
 
 @of_each
-def test_it_is_a_change_in_a_service_or_in_what_they_share(mutant: Mutant) -> None:
+def test_a_mutant_changes_a_service_or_a_shared_module(mutant: Mutant) -> None:
     assert mutant.file.split("/")[0] in {"consumer", "producer", "delivery", "shared"}
     assert mutant.before != mutant.after
     assert mutant.harm.endswith(".")

@@ -28,7 +28,7 @@ CANNOT_BE_IMPORTED = a_mutant("cannot be imported", "from hashlib import sha256"
 MOVED = a_mutant("moved", "a text that is not there", "")
 
 
-async def test_they_are_caught_and_what_is_not_is_told_apart() -> None:
+async def test_quick_mutants_are_caught_and_a_change_without_effect_is_not() -> None:
     few = [mutant for mutant in MUTANTS if mutant.name in A_FEW]
     assert all(mutant.is_quick for mutant in few)
     ended = [one async for one in run_each([*few, HARMLESS, CANNOT_BE_IMPORTED, MOVED], workers=2)]

@@ -52,7 +52,7 @@ def test_closing_leaves_the_log_alone_behind(directory: Path) -> None:
     assert left == {"postgres", "postgres/lock", "logs", "logs/postgres.log"}
 
 
-async def test_it_is_for_us_alone_and_as_we_set_it(directory: Path) -> None:
+async def test_postgres_listens_on_loopback_with_its_password_and_the_given_settings(directory: Path) -> None:
     with Postgres(directory, fsync=False, settings={"work_mem": "7MB"}) as postgres:
         shown = "current_setting('listen_addresses'), current_setting('fsync'), current_setting('work_mem')"
         assert await run(postgres.url, f"select {shown}") == [("127.0.0.1", "off", "7MB")]
@@ -63,7 +63,7 @@ async def test_it_is_for_us_alone_and_as_we_set_it(directory: Path) -> None:
 
 
 @root_only
-async def test_it_runs_from_a_copy_where_a_user_namespace_is_not_to_be_had(
+async def test_postgres_runs_from_a_copy_where_user_namespaces_are_forbidden(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unprivileged, "_namespace", lambda: ("false",))
@@ -91,9 +91,7 @@ def test_a_failing_start_shows_the_log_and_what_to_do_and_leaves_nothing(directo
     assert no_process_has_text(str(directory))
 
 
-def test_a_taken_port_or_directory_is_no_trouble_for_its_holder(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_taken_port_or_directory_is_left_to_its_holder(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Postgres(directory / "first", fsync=False) as first:
         with pytest.raises(DirectoryInUseError), Postgres(directory / "first", fsync=False):
             pass

@@ -101,7 +101,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(start: Callable[..., Chil
     assert not children[0].wait(0.3)
 
 
-def test_what_clings_to_life_is_ended_by_the_next_run(directory: Path) -> None:
+def test_a_child_that_ignores_signals_is_ended_by_the_next_run(directory: Path) -> None:
     holder = hold(directory, sys.executable, "-c", CLINGING)
     child = held_pid(directory)
     assert wait_until(lambda: (directory / "log").read_text().endswith("\n"), 10)
@@ -134,7 +134,7 @@ def test_the_next_run_finds_a_descendant_even_if_the_child_itself_is_gone(direct
 @pytest.mark.parametrize(
     "difference", [{"started": 1}, {"boot": "another boot"}], ids=["a recycled process id", "another boot"]
 )
-def test_a_stranger_with_the_same_process_id_is_left_alone(tmp_path: Path, difference: dict[str, object]) -> None:
+def test_another_process_with_the_same_process_id_is_not_ended(tmp_path: Path, difference: dict[str, object]) -> None:
     with subprocess.Popen(["sleep", "1000"]) as stranger:
         proof = {
             "pid": stranger.pid,

@@ -42,7 +42,7 @@ def finish(command: subprocess.Popen[str]) -> str:
     return command.communicate(timeout=UP_SECONDS)[0]
 
 
-def test_it_is_up_once_only_and_after_a_kill_the_next_one_starts_clean(directory: Path) -> None:
+def test_only_one_stack_runs_and_after_a_kill_the_next_one_starts_clean(directory: Path) -> None:
     first = up(directory)
     endpoints = wait_up(directory, first)
     assert set(endpoints) == {"database_url", "amqp_url"}

@@ -50,7 +50,7 @@ class Application:
         headers: dict[str, Any] | None = None,
         user_id: str | None = None,
     ) -> str:
-        """Bytes go out as they are, everything else as JSON. Returns the correlation id."""
+        """Publish a command: bytes as they are, everything else as JSON. Returns the correlation id."""
         correlation_id = f"{next(self._numbers)}-{uuid4().hex[:6]}"
         await self.commands.publish(
             aio_pika.Message(
@@ -69,7 +69,7 @@ class Application:
         return correlation_id
 
     async def ask(self, content: object, **options: Any) -> dict[str, Any]:
-        """Sends and waits for the verdict."""
+        """Publish a command and wait for its reply."""
         return await self.reply(await self.send(content, reply=True, **options))
 
     async def request(self, content: object) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Application:
         return await eventually(look) or {}
 
     async def hears(self, number: int, within: float = 20.0) -> list[Event]:
-        """Waits for so many events."""
+        """Wait until `number` events have come."""
 
         async def look() -> bool:
             assert len(self.heard) >= number, f"{len(self.heard)} of {number} events so far"
@@ -104,7 +104,7 @@ class Application:
         return self.heard
 
     async def parked(self, number: int) -> list[AbstractIncomingMessage]:
-        """Takes so many messages out of the parking."""
+        """Take `number` messages from the queue of parked messages."""
         queue = await self.channel.get_queue(self.names.parked)
         taken: list[AbstractIncomingMessage] = []
 
@@ -118,7 +118,7 @@ class Application:
         return taken
 
     async def count(self, queue: str) -> int:
-        """Messages ready in a queue."""
+        """Count the messages that are ready in a queue."""
         declared = await self.channel.declare_queue(queue, passive=True)
         return declared.declaration_result.message_count or 0
 

@@ -1,4 +1,4 @@
-"""Valid things with one call, so that a test names only what it is about."""
+"""Builders of valid commands and rows: a test passes only the fields that it is about."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def minutely(**overrides: Any) -> str:
 
 
 def a_delivery(**overrides: Any) -> Delivery:
-    """As the dispatcher claims it."""
+    """Make a delivery as the dispatcher claims it."""
     claimed_at = datetime(2026, 7, 10, 9, 0, 1, tzinfo=UTC)
     fields: dict[str, Any] = {
         "id": 1,

@@ -11,7 +11,7 @@ from tests.support.builders import a_request
 SIGNING = "whsec_" + base64.b64encode(b"canary-signing-secret-32-bytes!!").decode()
 SIGNING_OLD = "whsec_" + base64.b64encode(b"canary-signing-secret-of-old....").decode()
 
-# Short pieces, so that half of one is found too.
+# Short pieces, so that a part of a secret is found, too.
 CANARIES = [
     "canary",  # in all that follows, and in the answers of receivers
     base64.b64encode(b"canary-signing-secret").decode(),
@@ -23,12 +23,12 @@ PAYLOAD = {"card": "canary-payload", "deep": [{"er": "canary-deep"}]}
 
 
 def private(url: str, **webhook: Any) -> dict[str, Any]:
-    """What an application would not want to read in a log."""
+    """A payload, headers and a query of a URL that no log may repeat."""
     return {"payload": PAYLOAD, "webhook": {"url": f"{url}/canary-path?{QUERY}", "headers": HEADERS, **webhook}}
 
 
 def bad_requests() -> list[bytes]:
-    """Each is refused, and each holds canaries, beside what is wrong or in it."""
+    """Requests that are refused, with secrets beside the wrong value or in it."""
     good = a_request(id="bad", **private("https://example.com"))
     hook = good["webhook"]
 

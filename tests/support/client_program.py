@@ -31,7 +31,7 @@ class Program:
             self.lines.append(line.decode().rstrip("\n"))
 
     async def says(self, *texts: str, within: float = 60.0) -> None:
-        """Waits until each of them is in its output."""
+        """Wait until each of the lines is in the program's output."""
         deadline = asyncio.get_running_loop().time() + within * SLOWEST_MACHINE
         while not all(text in self.output for text in texts):
             over = asyncio.get_running_loop().time() > deadline
@@ -49,13 +49,13 @@ class Program:
         self.process.kill()
 
     def reports(self) -> list[dict[str, Any]]:
-        """What it said in JSON."""
+        """The lines of its output that are JSON, parsed."""
         return [json.loads(line) for line in self.lines if line.startswith("{")]
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An interpreter and what its programs find in their environment."""
+    """A Python interpreter and the environment of its programs."""
 
     python: Path
     environment: Mapping[str, str]
@@ -71,7 +71,7 @@ class Installed:
             yield program
 
     async def run(self, *command: str | Path, within: float = 60.0) -> list[dict[str, Any]]:
-        """To its good end; what it reported."""
+        """Run the program to its end, with exit status 0. Returns what it reported."""
         async with self.running(*command) as program:
             await asyncio.wait_for(program.process.wait(), within * SLOWEST_MACHINE)
         assert program.process.returncode == 0, program.output

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, in place of sleeping and hoping."""
+"""Waits for a condition instead of sleeping for a fixed time."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ T = TypeVar("T")
 # Tests say how long something takes at most on a quiet machine. A busy one gets this many times as long: waiting costs
 # nothing while all is well, and a test must not fail because a machine has other work to do.
 SLOWEST_MACHINE = 4
-# Seconds for a process to end or a connection to open, which take a moment anywhere.
+# Seconds for a process to end or a connection to open.
 PATIENCE = 120.0
 
 

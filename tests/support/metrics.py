@@ -1,4 +1,4 @@
-"""Reading a service's /metrics as Prometheus does."""
+"""Reads the /metrics of a service as Prometheus does."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Metrics:
         return (await self.values())[name, frozenset(labels.items())]
 
     async def reaches(self, expected: float, name: str, within: float = 30.0, **labels: str) -> None:
-        """Waits until the value is at least that. The service may still be starting."""
+        """Wait until the value is at least `expected`. The service may still be starting."""
 
         async def look() -> bool:
             try:

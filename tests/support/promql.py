@@ -1,4 +1,4 @@
-"""PromQL as Prometheus reads it: which series an expression is about."""
+"""PromQL as Prometheus reads it: which series an expression selects."""
 
 from collections.abc import Iterator
 

@@ -66,7 +66,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def a_proxy(
     login: str | None = None, refusal: bytes | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[ForwardProxy, str]]:
-    """The proxy, and its address."""
+    """Run a proxy. Yields it and its address."""
     proxy = ForwardProxy(login, refusal)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
     user = f"{login}@" if login else ""

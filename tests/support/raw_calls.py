@@ -18,7 +18,7 @@ RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
 
 
 def to_loopback(_: str, port: int) -> list[AddressInfo]:
-    """A lookup that finds every name here."""
+    """Look up every name as 127.0.0.1."""
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
@@ -51,7 +51,7 @@ async def a_raw_server(behave: RawServer, tls: ssl.SSLContext | None = None) -> 
 
 
 async def answer_and_close(lines: list[bytes], answer: bytes, reader: asyncio.StreamReader, writer: Any) -> None:
-    """Keeps what it reads of the head."""
+    """Read the head of a request and keep it."""
     while (line := await reader.readline()).strip():
         lines.append(line.strip())
     writer.write(answer)
@@ -66,7 +66,7 @@ async def answer_each(answer: bytes, reader: asyncio.StreamReader, writer: async
 
 
 async def called_twice(answer: bytes, pause: float = 0.0) -> tuple[list[CallResult], int]:
-    """What came of it, and how many connections it took."""
+    """Make the call. Returns its result and the number of connections that it took."""
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -24,7 +24,7 @@ class RawPublisher:
     channel: AbstractChannel
     underlay: Channel
     queue: str
-    """One that is there: asking for it shows that the broker has read what came before."""
+    """Declare an existing queue passively: the answer shows that the broker has read everything sent before."""
 
     async def send(self, exchange: str, key: bytes, properties: bytes, body: bytes) -> None:
         """`properties` are flags and values, as AMQP 0-9-1 (4.2.6.1) writes them."""

@@ -1,4 +1,4 @@
-"""A webhook receiver on loopback: remembers every call, answers as it is told, and lets a test hold an answer back."""
+"""A webhook receiver on loopback. It remembers every call and answers as a test says, also with a delay."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ class Call:
 
 
 def answering(*statuses: int, headers: dict[str, str] | None = None) -> Behaviour:
-    """One status after the other for each key; the last one from then on."""
+    """Answer the calls of each key with these statuses in turn, then always with the last one."""
     seen: Counter[str] = Counter()
 
     async def answer(call: Call) -> web.Response:
@@ -45,7 +45,7 @@ def answering(*statuses: int, headers: dict[str, str] | None = None) -> Behaviou
 
 @dataclass(slots=True)
 class Receiver:
-    """`effects` are what a good receiver would do: one for each key, however often it is called."""
+    """`effects` are what a correct receiver does: one effect for each key, however often it is called."""
 
     port: int = 0
     behaviour: Behaviour = field(default_factory=lambda: answering(200))
@@ -88,7 +88,7 @@ class Receiver:
 
 @dataclass(slots=True)
 class Gate:
-    """A behaviour that holds every answer back until it is opened."""
+    """A behaviour that answers no call until `open()`."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 200

@@ -79,7 +79,7 @@ async def _running(work: Any) -> AsyncIterator[None]:
 
 @dataclass(slots=True)
 class ServiceProcess:
-    """`python -m <name>` as a real process, its log in a file."""
+    """A service as a real process, `python -m <name>`, with its log in a file."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -95,7 +95,7 @@ class ServiceProcess:
         self.process.send_signal(signal.SIGCONT)
 
     def terminate(self, within: float = PATIENCE) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM and wait. Returns the exit status."""
         self.process.terminate()
         return self.process.wait(within)
 
