@@ -86,7 +86,7 @@ async def _work(rig: Rig, producer: Running, plan: Plan, backlog: int) -> _Heard
             begin = time.time() + LEAD_SECONDS
             await database.execute(RINGS, RINGS_TOPIC, PAYLOAD, begin, pause, plan.rings)
             listening = tasks.create_task(
-                child.ask("bench.hearing", amqp_url=broker, queue=QUEUE, count=2 * plan.rings)
+                child.ask("bench.event_listener", amqp_url=broker, queue=QUEUE, count=2 * plan.rings)
             )
             when = {"begin": begin + pause / 2, "pause": pause, "count": plan.rings}
             tasks.create_task(child.ask("bench.ceilings.punctual", amqp_url=broker, routing_key=FLOOR_KEY, **when))

@@ -60,7 +60,7 @@ async def settle_in(site: Site, logins: Logins) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where the application lives."""
+    """The site of the application under test, its environment and its pool."""
 
     site: Site
     environment: dict[str, str]
@@ -99,7 +99,7 @@ async def a_home(site: Site, logins: Logins) -> AsyncIterator[Home]:
 async def birthdays(
     home: Home, parts: Collection[str] = PARTS, *, clock: "Clock" = database_now, **settings: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Running; a client of its API."""
+    """Run the application. Yields a client of its API."""
     chosen, stop, ready = home.settings(**settings), asyncio.Event(), asyncio.Event()
     task = asyncio.create_task(run(chosen, stop, parts, ready=ready.set, clock=clock))
     waiting = asyncio.create_task(ready.wait())
@@ -116,7 +116,7 @@ async def birthdays(
 
 @asynccontextmanager
 async def duebell(site: Site, *names: str) -> AsyncIterator[None]:
-    """The named services of Duebell, all three by default."""
+    """Run the named services of Duebell, all three by default."""
     async with AsyncExitStack() as running:
         for name in names or ("consumer", "producer", "delivery"):
             match name:
@@ -130,7 +130,7 @@ async def duebell(site: Site, *names: str) -> AsyncIterator[None]:
 
 
 async def born(client: httpx.AsyncClient, user: dict[str, Any]) -> str:
-    """Creates a user; their id."""
+    """Create a user. Returns their id."""
     answer = await client.post("/user", json=user)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["user"]["id"])
@@ -150,7 +150,7 @@ async def greeted(client: httpx.AsyncClient, user_id: str, times: int = 1) -> li
 
 
 async def verdicts(client: httpx.AsyncClient, **expected: int) -> None:
-    """Waits until the counts are these."""
+    """Wait until GET /verdicts answers with these counts."""
     wanted = {"rescheduled": 0, "skipped": 0, "open": 0, **expected}
 
     async def look() -> bool:

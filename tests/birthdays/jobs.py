@@ -1,4 +1,4 @@
-"""What Duebell knows, as its operator sees it."""
+"""Rows of Duebell's `jobs`, read as the operator."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.support.eventually import eventually
 
 
 async def job_of(database: Any, revision: int = 1) -> Any:
-    """The only job there is, once it has this revision."""
+    """Wait until the only job has this revision. Returns its row."""
 
     async def look() -> Any:
         job = await database.fetchrow("select * from jobs")

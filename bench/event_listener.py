@@ -1,5 +1,5 @@
-"""Hears due events in a process of its own, on a bare socket, so that it is not the listener that is late: when each
-was due, and milliseconds from there to here, by routing key.
+"""Reads due events in a process of its own, on a bare socket, so that the listener adds little lateness. Reports for
+each event when it was due and how many milliseconds later it came, by routing key.
 """
 
 import time

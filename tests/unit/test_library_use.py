@@ -1,4 +1,4 @@
-"""Libraries are used through their front door: declared, not patched, and without their private names."""
+"""Libraries are declared in pyproject.toml, not patched, and used without their private names."""
 
 import ast
 import importlib
@@ -81,7 +81,7 @@ def is_foreign(node: ast.Attribute, names: Names, fields: set[str]) -> bool:
 
 
 def offences(source: str, fields: set[str]) -> list[str]:
-    """`fields` are those of our own classes: what may be assigned from elsewhere."""
+    """`fields` are those of Duebell's own classes: what may be assigned from elsewhere."""
     tree = ast.parse(source)
     names = Names(tree)
     found = re.findall(r"noqa:[^#\n]*SLF001|type: ignore\[[^\]]*method-assign", source)
@@ -157,7 +157,7 @@ def own_classes() -> Iterator[type]:
 
 
 def private_names_of(library_class: type) -> set[str]:
-    """Those it has, and those its methods speak of."""
+    """The private names that a class has, and those that its methods use."""
     methods = [each for each in vars(library_class).values() if isinstance(each, FunctionType)]
     spoken = {name for method in methods for name in method.__code__.co_names}
     return {name for name in {*vars(library_class), *spoken} if is_private(name)}
@@ -185,7 +185,7 @@ def test_a_class_that_extends_a_librarys_shares_no_private_name_with_it() -> Non
 
 
 def imported(*paths: Path) -> set[str]:
-    """Top-level names of libraries."""
+    """The top-level names of imported libraries."""
     modules: set[str] = set()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
