@@ -39,7 +39,9 @@ check: setup lint types ## the inner loop: lint, types, import rules and the uni
 
 test: extras lint types ## lint, types, import rules and all tests (ARGS="-k name -x" for pytest, WORKERS=3 at a time)
 	@echo "== tests"
-	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),3) --dist loadgroup --no-loadscope-reorder --durations 10 $(ARGS)
+	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),3) --dist loadgroup --no-loadscope-reorder --durations 10 \
+		$(or $(ARGS),--cov --cov-report=)
+	@$(if $(ARGS),,$(PY) -m tools.coverage_floor)
 
 mutants: setup ## known mistakes, one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -11,11 +12,18 @@ from tests.support.eventually import PATIENCE
 from tests.support.spare_stores import SpareStores
 from tests.support.stores import Site, Stores, make_template_now, new_site, running_stores, store_directory
 
+TESTS = Path(__file__).parent
+# Where `make test` measures coverage. Elsewhere the services are processes of their own, which are not measured.
+MEASURED = {"unit", "integration", "simulation"}
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all tests that need stores of their own: starting a pair takes long."""
+    """One worker runs all tests that need stores of their own: starting a pair takes long. Coverage is measured in some
+    tests alone."""
     for item in items:
+        if item.path.relative_to(TESTS).parts[0] not in MEASURED:
+            item.add_marker(pytest.mark.no_cover)
         if item.get_closest_marker("own_stores"):
             item.add_marker(pytest.mark.xdist_group("own stores"))
 
