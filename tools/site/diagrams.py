@@ -14,7 +14,7 @@ from typing import Any
 
 CHARACTER = 6.7  # the width of one, in the style sheet's font
 LINE = 16
-MAX_LINE_CHARACTERS = 24
+MAX_LINE_CHARACTERS = 26
 ROW = 34
 PADDING = 12
 MIN_GAP = 100
@@ -40,7 +40,7 @@ def draw(source: str, *_: Any, **__: Any) -> str:  # noqa: ANN401 - superfences 
     drawings = {"sequenceDiagram": _sequence, "stateDiagram-v2": _states}
     if kind not in drawings:
         raise BadDiagram(f"{kind!r}: only {' and '.join(drawings)} are drawn")
-    return f'<div class="diagram">{drawings[kind](lines)}</div>'
+    return f'<div class="diagram" data-search-exclude>{drawings[kind](lines)}</div>'
 
 
 def moves(source: str) -> set[tuple[str, str]]:
