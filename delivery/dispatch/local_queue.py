@@ -282,7 +282,9 @@ class LocalQueue:
     def _ahead(self, host: str, rows: _HostRows) -> int:
         """Return how many rows of the host may wait here while all its calls are under way."""
         left = max(0, MAX_WAITING_PER_CALL * self.max_calls - self._not_called)
-        return min(self._states.rows_ahead(host), rows.not_called + left)
+        # Rows whose calls can begin at once are not ahead: counted as such, they would let claims pass the limit.
+        ahead = max(0, rows.not_called - max(0, self.max_calls_per_host - rows.calling))
+        return min(self._states.rows_ahead(host), ahead + left)
 
     def _reserve(self, delivery: Delivery) -> None:
         self._hosts.setdefault(delivery.host, _HostRows()).reserved += 1

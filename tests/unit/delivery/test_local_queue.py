@@ -164,7 +164,9 @@ def test_a_host_that_answers_quickly_may_have_rows_waiting_and_they_take_no_room
     assert queue.room_of(A, 0.0) == 4 + 40 - 20, "but only so many in all"
     take(queue, A, 20)
     take(queue, B)
-    assert (queue.free, queue.room_of(A, 0.0)) == (9, 4), "however many there are, others have their room"
+    assert (queue.free, queue.room_of(A, 0.0)) == (10 - 4 - 1, 0), "at the limit, only rows that can be called at once"
+    start(queue, A, 4)
+    assert (queue.free, queue.room_of(A, 0.0)) == (10 - 4 - 1, 4), "36 wait, so others have their room"
 
 
 def busy_and_quick(queue: LocalQueue, waiting: int, calling: int) -> None:
