@@ -166,7 +166,7 @@ def test_a_host_that_answers_quickly_may_have_rows_waiting_and_they_take_no_room
     take(queue, B)
     assert (queue.free, queue.room_of(A, 0.0)) == (10 - 4 - 1, 0), "at the limit, only rows that can be called at once"
     start(queue, A, 4)
-    assert (queue.free, queue.room_of(A, 0.0)) == (10 - 4 - 1, 4), "36 wait, so others have their room"
+    assert (queue.free, queue.room_of(A, 0.0)) == (10 - 4 - 1, 3), "36 of A wait and one of B: three more may"
 
 
 def busy_and_quick(queue: LocalQueue, waiting: int, calling: int) -> None:
