@@ -34,7 +34,7 @@ ROUND_SECONDS = 200
 
 # The short run that is part of `make test`: with its points, at least twenty kills of each service.
 MIXED = dict.fromkeys(Fault, 1) | {Fault.KILL: 16, Fault.CLOCK_BEHIND: 0}
-MIXED_SECONDS = 100
+MIXED_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
