@@ -68,6 +68,11 @@ class Child:
         if self._popen.returncode is None:
             os.kill(self.pid, number)
 
+    def freeze(self) -> None:
+        """Stop the process with SIGSTOP. Returns when all of its threads stand still, which takes a moment."""
+        self.send(signal.SIGSTOP)
+        wait_until_frozen(self.pid)
+
     def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10) -> int:
         """Ask, wait for the grace time, then kill it and whatever is left of its group. Returns its exit code."""
         if self._popen.returncode is None:
@@ -164,6 +169,20 @@ def wait_until(true: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(POLL_SECONDS)
     return True
+
+
+def wait_until_frozen(pid: int, seconds: float = 60) -> None:
+    """Wait until every thread of a process that got SIGSTOP stands still. On a busy machine some run on for a while."""
+    if not wait_until(lambda: _thread_states(pid) <= {"T"}, seconds):
+        raise TimeoutError(f"process {pid} still runs {seconds:.0f} s after SIGSTOP")
+
+
+def _thread_states(pid: int) -> set[str]:
+    states = set()
+    for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            states.add(thread.read_text().rpartition(")")[2].split()[0])
+    return states
 
 
 def start_time(pid: int) -> int | None:

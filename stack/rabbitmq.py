@@ -114,7 +114,7 @@ class RabbitMQ(StackPart):
 
     def pause(self) -> None:
         """Freeze the node: connections stay open and nothing answers."""
-        self._running().send(signal.SIGSTOP)
+        self._running().freeze()
 
     def resume(self) -> None:
         self._running().send(signal.SIGCONT)

@@ -21,6 +21,7 @@ from delivery.settings import DeliverySettings
 from producer.main import produce
 from producer.settings import ProducerSettings
 from shared.runtime.loops import Stop
+from stack.processes import wait_until_frozen
 from tests.support.eventually import PATIENCE
 from tests.support.stores import Site
 
@@ -90,6 +91,7 @@ class ServiceProcess:
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
+        wait_until_frozen(self.process.pid)
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
