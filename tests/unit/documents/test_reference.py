@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from shared.runtime.settings import Settings
 from tests.support.services import ROOT
+from tools.contract.schemas import MODELS
 from tools.reference.command_line import commands
 from tools.reference.log_events import log_events
 from tools.reference.log_sentences import SENTENCES
@@ -66,3 +68,10 @@ def test_every_role_is_on_the_operations_page() -> None:
     for file in ("deploy/roles/postgres.sql", "deploy/roles/rabbitmq.json", "shared/postgres/grants.sql"):
         for role in re.findall(r"duebell_(?:consumer|producer|delivery)", (ROOT / file).read_text()):
             assert f"`{role}`" in section
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_page_about_messages_names_every_field(model: type[BaseModel]) -> None:
+    page = (ROOT / "docs/messages.md").read_text()
+    [section] = [text for text in page.split("\n## ") if model.__name__ in text.partition("\n")[0]]
+    assert [name for name in model.model_fields if f"`{name}`" not in section] == []
