@@ -205,9 +205,13 @@ def _states(lines: list[str]) -> str:
             parts += [_line(start + 6, y, x - STATE[0] / 2, y, "call arrow"), _text(start + 34, y - 8, text, "middle")]
         elif source == target:
             x, y = centres[source]
-            high = y - STATE[1] / 2
-            loop = f"M{x - 20:.0f} {high:.0f}c-6 -34 46 -34 40 -2"
-            parts += [f'<path class="call arrow" d="{loop}"/>', _text(x, high - 30, text, "middle")]
+            # Below its state, if arrows from a state above come in on the other side.
+            is_below = any(column == x and row < y for column, row in centres.values())
+            side = 1 if is_below else -1
+            edge = y + side * STATE[1] / 2
+            loop = f"M{x - 20:.0f} {edge:.0f}c-6 {34 * side} 46 {34 * side} 40 {2 * side}"
+            label_y = edge + (44 if is_below else -30)
+            parts += [f'<path class="call arrow" d="{loop}"/>', _text(x, label_y, text, "middle")]
         else:
             parts += _move(centres[source], centres[target], text, is_one_of_two=(target, source) in pairs)
     for state, (x, y) in centres.items():
@@ -215,7 +219,7 @@ def _states(lines: list[str]) -> str:
         parts.append(_box(x - STATE[0] / 2, y - STATE[1] / 2, *STATE, "party end" if ends else "party"))
         parts.append(_text(x, y + 5, state, "middle strong"))
     width = max(x for x, _ in centres.values()) + STATE[0] / 2 + 8
-    return _svg(width, max(y for _, y in centres.values()) + STATE[1] / 2 + 8, parts)
+    return _svg(width, max(y for _, y in centres.values()) + STATE[1] / 2 + 56, parts)
 
 
 def _move(source: tuple[float, float], target: tuple[float, float], text: str, *, is_one_of_two: bool) -> list[str]:
