@@ -3,6 +3,7 @@ acknowledged, in `<queue>.failed`, or back in the queue because this process or 
 """
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from duebell.link import BROKER_TROUBLE, lost_connections_as_errors, pause_after
 from duebell.messages import ScheduleDue
+from duebell.names import check_binding
 from duebell.seen import InMemorySeen, Seen
 
 MAX_HANDLER_PAUSE_SECONDS = 60.0
@@ -43,6 +45,12 @@ class Listening:
     handler_timeout: float = 300.0
     declare: bool = True
 
+    def __post_init__(self) -> None:
+        check_binding(self.topic)
+        if not _is_async(self.handler):
+            name = getattr(self.handler, "__qualname__", repr(self.handler))
+            raise TypeError(f"{name} is no `async def` function; run blocking code in it with asyncio.to_thread")
+
 
 class ListeningOptions(TypedDict, total=False):
     """As in `Listening`."""
@@ -53,6 +61,13 @@ class ListeningOptions(TypedDict, total=False):
     retry_pause: float
     handler_timeout: float
     declare: bool
+
+
+def _is_async(handler: object) -> bool:
+    """Also of a decorator's wrapper (`functools.wraps`), and of an object with `async def __call__`."""
+    return callable(handler) and any(
+        inspect.iscoroutinefunction(each) for each in (handler, inspect.unwrap(handler), type(handler).__call__)
+    )
 
 
 class _HandlerFailed(Exception):

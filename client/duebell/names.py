@@ -1,5 +1,7 @@
 """The names of the contract that an application meets. The exchanges stand behind the environment's prefix, if any."""
 
+import re
+
 COMMANDS_EXCHANGE = "schedule.commands"
 EVENTS_EXCHANGE = "schedule.events"
 
@@ -10,6 +12,18 @@ ROUTING_KEYS = {
     "ScheduleResume": "schedule.resume",
     "ScheduleTrigger": "schedule.trigger",
 }
+
+
+_BINDING = re.compile(r"(?:[A-Za-z0-9_-]+|[*#])(?:[.](?:[A-Za-z0-9_-]+|[*#]))*", re.ASCII)
+_ROUTING_KEY = re.compile(r"due[.](?:event|webhook|[*])[.](?P<topic>.+)")
+
+
+def check_binding(topic: str) -> None:
+    """Raise ValueError for what is no topic, because it would be listened to in silence and never ring."""
+    if not isinstance(topic, str) or not _BINDING.fullmatch(topic):
+        raise ValueError(f"topic: {topic!r} must be words joined by dots; * stands for one word, # for any number")
+    if found := _ROUTING_KEY.fullmatch(topic):
+        raise ValueError(f"topic: {topic!r} is a routing key, and a topic is needed: {found['topic']!r}")
 
 
 def due_binding(topic: str) -> str:

@@ -1,0 +1,50 @@
+"""Registers handlers and topics, and reports which of them the client takes. It needs no broker."""
+
+import functools
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+from duebell import ScheduleDue, Scheduler
+
+
+async def right(due: ScheduleDue) -> None:
+    pass
+
+
+def plain(due: ScheduleDue) -> None:
+    pass
+
+
+@functools.wraps(right)
+def wrapped(due: ScheduleDue) -> Awaitable[None]:
+    return right(due)
+
+
+class Callable:
+    async def __call__(self, due: ScheduleDue) -> None:
+        pass
+
+
+HANDLERS: dict[str, Any] = {
+    "right": right,
+    "plain": plain,
+    "wrapped": wrapped,
+    "callable": Callable(),
+    "method": Callable().__call__,
+    "partial": functools.partial(right),
+    "partial of plain": functools.partial(plain),
+}
+TOPICS = ("mail.#", "#", "*.late", "due.bills", "due.event.mail.#", "due.*.mail.#", "two words", "")
+
+
+def register(topic: str, handler: Any) -> str:
+    try:
+        Scheduler("amqp://localhost").on(topic, queue="q")(handler)
+    except (TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "taken"
+
+
+print(json.dumps({name: register("#", handler) for name, handler in HANDLERS.items()}))
+print(json.dumps({topic: register(topic, right) for topic in TOPICS}))
