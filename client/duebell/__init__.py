@@ -7,6 +7,7 @@ async with Scheduler("amqp://…") as duebell:
 from duebell.errors import (
     DuebellError,
     InvalidCommand,
+    InvalidURL,
     NoReply,
     NotAllowed,
     Rejected,
@@ -26,6 +27,7 @@ __all__ = [
     "DuebellError",
     "InMemorySeen",
     "InvalidCommand",
+    "InvalidURL",
     "Misfire",
     "NoReply",
     "NotAllowed",

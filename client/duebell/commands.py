@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from duebell.address import check_url, user_of
 from duebell.bulk import send_many
 from duebell.errors import Rejected
 from duebell.link import Link
@@ -37,10 +37,10 @@ class Commands:
     """
 
     def __init__(self, url: str, prefix: str = "", *, owner: bool = False, timeout: float = DEFAULT_TIMEOUT) -> None:
-        self._url = url
+        self._url = check_url(url)
         self._prefix = prefix
         self._timeout = timeout
-        self._user_id = unquote(urlsplit(url).username or "guest") if owner else None
+        self._user_id = user_of(url) if owner else None
         self._stack = AsyncExitStack()
         self._publisher: Publisher | None = None
 

@@ -1,13 +1,15 @@
 """What can go wrong, as the caller sees it.
 
 DuebellError
+├── InvalidURL       the broker's URL cannot be read; nothing was tried
 ├── InvalidCommand   it is wrong as it stands; nothing was sent
 ├── Rejected         Duebell has read it and says no; `errors` has the reasons
 ├── Unroutable       the broker has no queue for it: is Duebell set up there, under this prefix?
-├── NotAllowed       the broker refuses it to this user, or refuses the queue to listen on
+├── NotAllowed       the broker refuses the user, its password or the virtual host of the URL, or refuses to this user
+│                    the command or the queue to listen on
 ├── Unconfirmed      no confirmation in time: it may have arrived or not. Every command can safely be sent again
 ├── NoReply          it is in Duebell's inbox, confirmed, but no verdict came in time. Sending again is safe here too
-├── Unreachable      no connection in time
+├── Unreachable      no connection in time, or no host has the name in the URL
 └── SomeFailed       of schedule_many: `failures` has the error for each id, `sent` counts the others
 """
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 
 class DuebellError(Exception):
+    pass
+
+
+class InvalidURL(DuebellError, ValueError):
     pass
 
 

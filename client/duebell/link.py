@@ -8,11 +8,11 @@ caller's.
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection
@@ -23,13 +23,15 @@ from aiormq.exceptions import (
     ChannelLockedResource,
     ChannelNotFoundEntity,
     ChannelPreconditionFailed,
+    InvalidFrameError,
+    ProbableAuthenticationError,
 )
 
-from duebell.errors import NotAllowed, Unreachable, Unroutable
+from duebell.address import host_of, user_of, virtual_host_of, with_heartbeat
+from duebell.errors import DuebellError, NotAllowed, Unreachable, Unroutable
 
 CONNECT_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
-HEARTBEAT_SECONDS = 10
 MAX_CONNECT_PAUSE_SECONDS = 5.0
 
 # What a lost or stalled broker surfaces as.
@@ -40,20 +42,21 @@ log = logging.getLogger("duebell")
 
 class Link:
     def __init__(self, url: str, name: str, timeout: float) -> None:
-        self._url = _with_heartbeat(url)
+        self._url = url
         self._name = name
         self._timeout = timeout
         self._connection: AbstractConnection | None = None
         self._up = asyncio.Event()
+        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._problem = "no answer"
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Returns when the broker has been reached once."""
+        """Returns when the broker has been reached once. Raises at once what no later try would mend."""
         self._keeper = asyncio.create_task(self._keep_connected(), name=f"duebell {self._name}")
         try:
             async with asyncio.timeout(self._timeout):
-                await self._up.wait()
+                await self._first
         except BaseException as error:
             await self._end()
             if isinstance(error, TimeoutError):
@@ -97,6 +100,9 @@ class Link:
                 self._problem, tries = "the connection was closed", 0
             except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
                 self._problem = f"{type(error).__name__}: {error}"
+                if not self._first.done() and (refusal := _refusal_of(error, self._url)):
+                    self._first.set_exception(refusal)
+                    return
             pause = pause_after(tries)
             tries += 1
             log.warning("%s: no connection (%s), next try in %.1f s", self._name, self._problem, pause)
@@ -104,17 +110,41 @@ class Link:
 
     async def _connect_until_lost(self) -> None:
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+            connection = await aio_pika.connect(
+                with_heartbeat(self._url), client_properties={"connection_name": self._name}
+            )
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         connection.close_callbacks.add(lambda *_: None if lost.done() else lost.set_result(None))
         try:
             self._connection = connection
             self._up.set()
+            if not self._first.done():
+                self._first.set_result(None)
             await lost
         finally:
             self._up.clear()
             self._connection = None
             await _close_quietly(connection)
+
+
+def _refusal_of(error: Exception, url: str) -> DuebellError | None:
+    """What is wrong with the URL, if the error of the first connection says so. A broker that is away may come back:
+    None.
+    """
+    user, virtual_host = user_of(url), virtual_host_of(url)
+    match error:
+        case ProbableAuthenticationError():
+            return NotAllowed(f"the broker refuses user {user!r}, or its password: {error}")
+        # All that aiormq says of the broker's reason: it closed the connection instead of opening the virtual host.
+        case InvalidFrameError() if "Connection.OpenOk" in str(error) and "Connection.Close " in str(error):
+            return NotAllowed(
+                f"the broker refuses the virtual host {virtual_host!r} to user {user!r}: "
+                "it does not exist, the user has no right to it, or it takes no more connections"
+            )
+    cause = error.__cause__
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+        return Unreachable(f"no host has the name {host_of(url)!r}: {cause.strerror}")
+    return None
 
 
 def pause_after(tries: int) -> float:
@@ -154,10 +184,3 @@ async def _close_quietly(resource: AbstractChannel | AbstractConnection) -> None
     with suppress(*BROKER_TROUBLE), lost_connections_as_errors():
         async with asyncio.timeout(CLOSE_TIMEOUT):
             await resource.close()
-
-
-def _with_heartbeat(url: str) -> str:
-    """A stalled broker is noticed after about three heartbeats; aiormq's default of 60 s would take three minutes."""
-    if "heartbeat=" in (query := urlsplit(url).query):
-        return url
-    return f"{url}{'&' if query else '?'}heartbeat={HEARTBEAT_SECONDS}"
