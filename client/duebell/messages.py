@@ -6,7 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from duebell.checks import check_cron, check_moment, check_zone, has_offset
 
 JobId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Topic = Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
@@ -77,11 +79,34 @@ class ScheduleRequest(Command):
     misfire_grace_seconds: int = Field(default=60, ge=0, le=366 * 86400)
     revision: int = Field(default=1, ge=0, le=2**63 - 1)
 
+    @field_validator("at", "start_at")
+    @classmethod
+    def _check_moment(cls, text: str | None) -> str | None:
+        return text if text is None else check_moment(text)
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_zone(cls, name: str | None) -> str | None:
+        return name if name is None else check_zone(name)
+
+    @field_validator("cron")
+    @classmethod
+    def _check_cron(cls, text: str | None) -> str | None:
+        return text if text is None else check_cron(text)
+
     @model_validator(mode="after")
     def _exactly_one_schedule(self) -> Self:
         given = [name for name in _SCHEDULES if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"exactly one of {', '.join(_SCHEDULES)} is needed; given: {given}")
+            raise ValueError(f"exactly one of {', '.join(_SCHEDULES)} is needed; given: {', '.join(given) or 'none'}")
+        return self
+
+    @model_validator(mode="after")
+    def _a_timezone_for_local_times(self) -> Self:
+        for name in ("at", "start_at"):
+            moment = getattr(self, name)
+            if moment is not None and self.timezone is None and not has_offset(moment):
+                raise ValueError(f"timezone: is needed, because {name} has no offset (a datetime: no tzinfo)")
         return self
 
 

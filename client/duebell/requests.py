@@ -6,6 +6,7 @@ from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack
 
 from pydantic import ValidationError
 
+from duebell.checks import in_words
 from duebell.errors import InvalidCommand
 from duebell.messages import Command, Misfire, ScheduleRequest, Webhook
 
@@ -36,17 +37,15 @@ class RescheduleFields(RequestFields, total=False):
 
 
 def request(job_id: str, **fields: Unpack[RequestFields]) -> ScheduleRequest:
-    return checked(ScheduleRequest, id=job_id, **{name: _as_sent(name, value) for name, value in fields.items()})
+    return checked(ScheduleRequest, **{**{name: _as_sent(name, value) for name, value in fields.items()}, "id": job_id})
 
 
 def checked(model: type[Model], **fields: object) -> Model:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        raise InvalidCommand(
-            str(fields.get("id")), [": ".join((*map(str, problem["loc"]), problem["msg"])) for problem in problems]
-        ) from None
+        reasons = [in_words(problem, model.model_fields) for problem in error.errors(include_url=False)]
+        raise InvalidCommand(str(fields.get("id")), reasons) from None
 
 
 def encoded(command: Command) -> bytes:

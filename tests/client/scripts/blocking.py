@@ -14,10 +14,10 @@ with Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"]) as duebell:
     print(duebell.schedule_many(request(f"many-{number}", cron="@daily") for number in range(50)))
     print(duebell.cancel("job", wait=True).outcome)
     try:
-        duebell.schedule("bad", cron="not a cron", wait=True)
+        duebell.schedule("bad", cron="61 * * * *", wait=True)
     except Rejected as rejected:
         print("refused", rejected.errors[0])
     try:
-        duebell.schedule_many([request("good", cron="@daily"), request("worse", cron="no cron")], wait=True)
+        duebell.schedule_many([request("good", cron="@daily"), request("worse", cron="61 * * * *")], wait=True)
     except SomeFailed as some:
         print("sent", some.sent, "failed", *some.failures)

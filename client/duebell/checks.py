@@ -1,0 +1,127 @@
+"""What the client finds wrong in a request by itself, before it is sent, in words for the developer. Pure.
+
+The functions raise ValueError; pydantic puts the name of the field in front. What depends on a rule's meaning is left
+to Duebell's verdict.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d(?P<time>[Tt ]\d\d:\d\d(?P<seconds>:\d\d([.]\d{1,9})?)?(?P<offset>[Zz]|[+-]\d\d:[0-5]\d)?)?",
+    re.ASCII,
+)
+_EXAMPLE = "2030-01-31T09:00:00Z, or 2030-01-31T09:00:00 with a timezone"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
+# Names that zoneinfo can load, and that mean another zone on every machine.
+_NOT_ZONES = ("right/", "posix/", "localtime", "posixrules")
+
+# By the last part of the field's name: what its pattern means.
+_PATTERNS = {
+    "topic": "must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder",
+    "url": "must start with http:// or https://",
+    "secret": "must be a name of up to 100 letters, digits, _ and -",
+}
+
+
+def check_zone(name: str) -> str:
+    if not _is_zone(name):
+        meant = _zone_like(name)
+        raise ValueError(f"{name[:64]!r} is not an IANA time zone{f'; did you mean {meant}?' if meant else ''}")
+    return name
+
+
+def check_moment(text: str) -> str:
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:64]!r} is not a date and time such as {_EXAMPLE}")
+    if found["time"] is None:
+        raise ValueError(f"the time of day is missing: write it as in {_EXAMPLE}")
+    if found["seconds"] is None:
+        raise ValueError(f"the seconds are missing: write it as in {_EXAMPLE}")
+    try:
+        datetime.fromisoformat(text.upper())
+    except ValueError as error:
+        raise ValueError(f"is not a real date and time: {error}") from None
+    return text
+
+
+def has_offset(moment: str) -> bool:
+    """Whether a text that `check_moment` let through is an instant, and not a local time."""
+    found = _MOMENT.fullmatch(moment)
+    return found is not None and found["offset"] is not None
+
+
+def check_cron(text: str) -> str:
+    fields = text.split()
+    if text.strip().startswith("@") or len(fields) == 5:
+        return text
+    given = _NUMBERS[len(fields)] if len(fields) < len(_NUMBERS) else str(len(fields))
+    hint = "seconds are not supported" if len(fields) == 6 else "minute, hour, day-of-month, month, day-of-week"
+    raise ValueError(f"{given} field{'' if len(fields) == 1 else 's'} given, five are needed: {hint}")
+
+
+def in_words(problem: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+    """One of pydantic's problems, in words that name the field; `fields` are those that the message has."""
+    place = [str(each) for each in problem["loc"]]
+    name = place[-1] if place else ""
+    match problem["type"]:
+        case "extra_forbidden":
+            meant = get_close_matches(name, fields, n=1) if len(place) == 1 else []
+            words = f"is unknown{f'; did you mean {meant[0]}?' if meant else ''}"
+        case "string_type" if name == "id":
+            words = "must be text; use str(…)"
+        case "string_type" if name in {"at", "start_at"}:
+            words = f"must be a datetime or text, not {type(problem['input']).__name__}"
+        case "string_type":
+            words = f"must be text, not {type(problem['input']).__name__}"
+        case "string_too_short":
+            words = "must not be empty"
+        case "string_too_long":
+            words = f"must have {problem['ctx']['max_length']} characters at most"
+        case "int_type":
+            words = f"must be a whole number, not {type(problem['input']).__name__}"
+        case "model_type" if name == "webhook":
+            words = f"must be a URL or a Webhook, not {type(problem['input']).__name__}"
+        case "string_pattern_mismatch" if name in _PATTERNS:
+            words = _PATTERNS[name]
+        case _:
+            words = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must", 1)
+    return ": ".join((*place, words))
+
+
+def _is_zone(name: str) -> bool:
+    if name.startswith(_NOT_ZONES):
+        return False
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # A machine without a database of zones knows none: Duebell will tell.
+        return not _all_zones()
+    return True
+
+
+def _zone_like(name: str) -> str | None:
+    """`Berlin`, `europe/berlin`, `Europe/Berln` and `New York` are all likely to mean a zone."""
+    wanted = name.strip().replace(" ", "_").lower()
+    by_name = {zone.lower(): zone for zone in _all_zones()}
+    by_city = {zone.lower().rpartition("/")[2]: zone for zone in _all_zones()}
+    for names in (by_name, by_city):
+        if wanted in names:
+            return names[wanted]
+    for names in (by_name, by_city):
+        if close := get_close_matches(wanted, names, n=1, cutoff=0.8):
+            return names[close[0]]
+    return None
+
+
+@lru_cache(maxsize=1)
+def _all_zones() -> tuple[str, ...]:
+    """In an order in which, of zones with the same city, Europe/… and the like come after the old names, and so win."""
+    names = available_timezones() - {"localtime", "posixrules"}
+    return tuple(sorted(names, key=lambda zone: ("/" in zone, zone)))

@@ -1,0 +1,27 @@
+"""Makes a request of each list of fields in its standard argument, and reports what the client says of it. `$datetime`
+stands for a datetime, which JSON does not have.
+"""
+
+import json
+import sys
+from datetime import datetime
+from typing import Any
+
+from duebell import InvalidCommand, request
+
+
+def given(value: object) -> Any:
+    text = str(value)
+    return datetime.fromisoformat(text.removeprefix("$datetime ")) if text.startswith("$datetime ") else value
+
+
+def report(fields: dict[str, Any]) -> dict[str, object]:
+    try:
+        made = request(**{"job_id": "a", **{name: given(value) for name, value in fields.items()}})
+    except InvalidCommand as error:
+        return {"errors": error.errors}
+    return {"made": made.model_dump(exclude_unset=True)}
+
+
+for fields in json.loads(sys.argv[1]):
+    print(json.dumps(report(fields)))
