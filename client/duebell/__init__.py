@@ -5,6 +5,7 @@ async with Scheduler("amqp://…") as duebell:
 """
 
 from duebell.errors import (
+    Conflict,
     DuebellError,
     InvalidCommand,
     InvalidURL,
@@ -24,6 +25,7 @@ from duebell.seen import InMemorySeen, Seen
 __version__ = "0.1.0"
 
 __all__ = [
+    "Conflict",
     "DuebellError",
     "InMemorySeen",
     "InvalidCommand",

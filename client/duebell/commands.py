@@ -1,5 +1,5 @@
-"""The commands. Each returns when the broker has confirmed it, or, with `wait=True`, when Duebell has answered it; none
-returns while it may be lost.
+"""The commands. Each returns when Duebell has answered it, or, with `wait=False`, when the broker has confirmed it. No
+command returns while it may be lost.
 """
 
 from collections.abc import AsyncIterable, Iterable, Mapping
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from duebell.address import check_url, user_of
 from duebell.bulk import send_many
-from duebell.errors import Rejected
+from duebell.errors import Conflict, Rejected
 from duebell.link import Link
 from duebell.messages import (
     Command,
@@ -26,14 +26,15 @@ from duebell.messages import (
 from duebell.names import COMMANDS_EXCHANGE, ROUTING_KEYS
 from duebell.outgoing import Outgoing
 from duebell.publishing import Publisher
-from duebell.requests import RequestFields, RescheduleFields, checked, encoded, request
+from duebell.requests import RequestFields, checked, encoded, request
 
 DEFAULT_TIMEOUT = 30.0
 
 
 class Commands:
-    """What `Scheduler` and its synchronous twin can ask for. With `wait=True` the verdict is returned, and a refusal is
-    raised as `Rejected`.
+    """What `Scheduler` and its synchronous twin can ask for. Each command waits for the verdict and returns it. It
+    raises `Rejected` if Duebell refuses the command, and `Conflict` if Duebell knows another one under the same
+    revision or a higher one. With `wait=False` it returns None at the broker's confirm, and a refusal is not noticed.
     """
 
     def __init__(self, url: str, prefix: str = "", *, owner: bool = False, timeout: float = DEFAULT_TIMEOUT) -> None:
@@ -56,56 +57,57 @@ class Commands:
 
     @overload
     async def schedule(
-        self, job_id: str, *, wait: Literal[True], timeout: float | None = ..., **fields: Unpack[RequestFields]
+        self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ..., **fields: Unpack[RequestFields]
     ) -> ScheduleReply: ...
     @overload
     async def schedule(
-        self, job_id: str, *, wait: bool = ..., timeout: float | None = ..., **fields: Unpack[RequestFields]
+        self, job_id: str, *, wait: bool, timeout: float | None = ..., **fields: Unpack[RequestFields]
     ) -> ScheduleReply | None: ...
     async def schedule(
-        self, job_id: str, *, wait: bool = False, timeout: float | None = None, **fields: Unpack[RequestFields]
+        self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[RequestFields]
     ) -> ScheduleReply | None:
-        """Exactly one of `at`, `rrule`, `cron`, `every_seconds`. The same again is a duplicate and changes
-        nothing.
+        """Schedule a job, or replace what is scheduled under its id. Exactly one of `at`, `rrule`, `cron`,
+        `every_seconds`. Without `revision` each call replaces the one before; with the same `revision` the same call is
+        a duplicate and changes nothing.
         """
         return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
     async def reschedule(
-        self, job_id: str, *, wait: Literal[True], timeout: float | None = ..., **fields: Unpack[RescheduleFields]
+        self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ..., **fields: Unpack[RequestFields]
     ) -> ScheduleReply: ...
     @overload
     async def reschedule(
-        self, job_id: str, *, wait: bool = ..., timeout: float | None = ..., **fields: Unpack[RescheduleFields]
+        self, job_id: str, *, wait: bool, timeout: float | None = ..., **fields: Unpack[RequestFields]
     ) -> ScheduleReply | None: ...
     async def reschedule(
-        self, job_id: str, *, wait: bool = False, timeout: float | None = None, **fields: Unpack[RescheduleFields]
+        self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[RequestFields]
     ) -> ScheduleReply | None:
-        """Replaces the whole schedule, under a `revision` that must be higher than the one before (the first is 1)."""
+        """Replace the whole schedule of a job: the same as `schedule`."""
         return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
-    async def cancel(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    async def cancel(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
     @overload
-    async def cancel(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def cancel(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
-        """It rings no more, and its id is used up."""
+    async def cancel(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def cancel(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
+        """Cancel a job: it does not ring any more."""
         return await self.send(checked(ScheduleCancel, id=job_id), wait=wait, timeout=timeout)
 
     @overload
-    async def pause(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    async def pause(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
     @overload
-    async def pause(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def pause(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
-        """It does not ring until it is resumed."""
+    async def pause(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def pause(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
+        """Pause a job: it does not ring until it is resumed."""
         return await self.send(checked(SchedulePause, id=job_id), wait=wait, timeout=timeout)
 
     @overload
-    async def resume(self, job_id: str, *, wait: Literal[True], timeout: float | None = ...) -> ScheduleReply: ...
+    async def resume(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
     @overload
-    async def resume(self, job_id: str, *, wait: bool = ..., timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def resume(self, job_id: str, *, wait: bool = False, timeout: float | None = None) -> ScheduleReply | None:
-        """It rings again; what it missed meanwhile is what its misfire policy makes of it."""
+    async def resume(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
+    async def resume(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
+        """Resume a job: it rings again. Its misfire policy says what becomes of what it missed."""
         return await self.send(checked(ScheduleResume, id=job_id), wait=wait, timeout=timeout)
 
     @overload
@@ -115,7 +117,7 @@ class Commands:
         trigger_id: str = ...,
         *,
         payload: object = ...,
-        wait: Literal[True],
+        wait: Literal[True] = ...,
         timeout: float | None = ...,
     ) -> ScheduleReply: ...
     @overload
@@ -125,7 +127,7 @@ class Commands:
         trigger_id: str = ...,
         *,
         payload: object = ...,
-        wait: bool = ...,
+        wait: bool,
         timeout: float | None = ...,
     ) -> ScheduleReply | None: ...
     async def trigger(
@@ -134,10 +136,12 @@ class Commands:
         trigger_id: str | None = None,
         *,
         payload: object = None,
-        wait: bool = False,
+        wait: bool = True,
         timeout: float | None = None,
     ) -> ScheduleReply | None:
-        """It rings once, now, outside its rule. The same `trigger_id` again is a duplicate; without one it is new."""
+        """Let a job ring once, now, outside its rule. The same `trigger_id` again is a duplicate. Without `trigger_id`
+        each call is a new trigger.
+        """
         fields = {} if payload is None else {"payload": payload}
         command = checked(ScheduleTrigger, id=job_id, trigger_id=trigger_id or uuid4().hex, **fields)
         return await self.send(command, wait=wait, timeout=timeout)
@@ -147,31 +151,39 @@ class Commands:
         requests: Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest],
         *,
         in_flight: int = 200,
-        wait: bool = False,
+        wait: bool = True,
         timeout: float | None = None,
     ) -> int:
-        """As many as there are, made by `duebell.request`, with so many of them under way at a time. Returns their
-        number; raises `SomeFailed` in the end if there were failures. To be on the safe side, send them all again.
+        """Send requests made by `duebell.request`, `in_flight` of them at a time, and gather their verdicts. Returns
+        how many were sent. Raises `SomeFailed` in the end if some were refused or failed. A request keeps its revision,
+        so all of them can safely be sent again.
         """
         return await send_many(requests, lambda each: self.send(each, wait=wait, timeout=timeout), in_flight)
 
     @overload
     async def send(
-        self, command: Command, *, wait: Literal[True], timeout: float | None = ..., headers: Mapping[str, str] = ...
+        self,
+        command: Command,
+        *,
+        wait: Literal[True] = ...,
+        timeout: float | None = ...,
+        headers: Mapping[str, str] | None = ...,
     ) -> ScheduleReply: ...
     @overload
     async def send(
-        self, command: Command, *, wait: bool = ..., timeout: float | None = ..., headers: Mapping[str, str] = ...
+        self, command: Command, *, wait: bool, timeout: float | None = ..., headers: Mapping[str, str] | None = ...
     ) -> ScheduleReply | None: ...
     async def send(
         self,
         command: Command,
         *,
-        wait: bool = False,
+        wait: bool = True,
         timeout: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> ScheduleReply | None:
-        """Any command. `headers` may carry a W3C `traceparent`, which then goes with every event that comes of it."""
+        """Send any command. The same object again is the same command, with the same revision: a duplicate. `headers`
+        may carry a W3C `traceparent`, which then goes with every event that comes of the command.
+        """
         if self._publisher is None:
             raise RuntimeError("use it as `async with Scheduler(…) as duebell:`")
         kind = type(command).__name__
@@ -183,6 +195,9 @@ class Commands:
             await self._publisher.send(outgoing, seconds)
             return None
         reply = await self._publisher.ask(outgoing, seconds)
-        if reply.outcome is Outcome.REJECTED:
-            raise Rejected(reply)
+        match reply.outcome:
+            case Outcome.REJECTED:
+                raise Rejected(reply)
+            case Outcome.DUPLICATE if reply.errors:
+                raise Conflict(reply)
         return reply

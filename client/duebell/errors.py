@@ -2,13 +2,15 @@
 
 DuebellError
 ├── InvalidURL       the broker's URL cannot be read; nothing was tried
-├── InvalidCommand   it is wrong as it stands; nothing was sent
-├── Rejected         Duebell has read it and says no; `errors` has the reasons
-├── Unroutable       the broker has no queue for it: is Duebell set up there, under this prefix?
+├── InvalidCommand   the command is wrong as it stands; nothing was sent
+├── Rejected         Duebell has read the command and says no; `errors` has the reasons
+├── Conflict         a duplicate that differs: its revision is in use with other content, or the id has ended or moved
+│                    on with a higher one; nothing changed, and `errors` has the reasons
+├── Unroutable       the broker has no queue for the command: is Duebell set up there, under this prefix?
 ├── NotAllowed       the broker refuses the user, its password or the virtual host of the URL, or refuses to this user
 │                    the command or the queue to listen on
-├── Unconfirmed      no confirmation in time: it may have arrived or not. Every command can safely be sent again
-├── NoReply          it is in Duebell's inbox, confirmed, but no verdict came in time. Sending again is safe here too
+├── Unconfirmed      no confirmation in time: the command may have arrived or not. Sending it again is safe
+├── NoReply          the command is in Duebell's inbox, confirmed, but no verdict came in time. Sending it again is safe
 ├── Unreachable      no connection in time, or no host has the name in the URL
 └── SomeFailed       of schedule_many: `failures` has the error for each id, `sent` counts the others
 """
@@ -39,10 +41,18 @@ class InvalidCommand(_WithReasons, ValueError):
     pass
 
 
-class Rejected(_WithReasons):
+class _Refused(_WithReasons):
     def __init__(self, reply: "ScheduleReply") -> None:
         super().__init__(reply.id, reply.errors)
         self.reply = reply
+
+
+class Rejected(_Refused):
+    pass
+
+
+class Conflict(_Refused):
+    pass
 
 
 class Unroutable(DuebellError):

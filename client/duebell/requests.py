@@ -2,19 +2,22 @@
 
 import json
 from datetime import datetime
-from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import ValidationError
 
 from duebell.checks import in_words
 from duebell.errors import InvalidCommand
 from duebell.messages import Command, Misfire, ScheduleRequest, Webhook
+from duebell.revisions import next_revision
 
 Model = TypeVar("Model", bound=Command)
 
 
 class RequestFields(TypedDict, total=False):
-    """Exactly one of at, rrule, cron, every_seconds. A datetime without tzinfo is local, and needs `timezone`."""
+    """Exactly one of at, rrule, cron, every_seconds. A datetime without tzinfo is local, and needs `timezone`. Without
+    `revision` the request gets the microseconds of the clock, and so replaces what is scheduled under its id.
+    """
 
     at: datetime | str | None
     rrule: str | None
@@ -29,15 +32,17 @@ class RequestFields(TypedDict, total=False):
     webhook: Webhook | str | None
     misfire: Misfire | Literal["all", "latest", "skip"]
     misfire_grace_seconds: int
-    revision: int
-
-
-class RescheduleFields(RequestFields, total=False):
-    revision: Required[int]  # type: ignore[misc]
+    revision: int | None
 
 
 def request(job_id: str, **fields: Unpack[RequestFields]) -> ScheduleRequest:
-    return checked(ScheduleRequest, **{**{name: _as_sent(name, value) for name, value in fields.items()}, "id": job_id})
+    """Make a checked request. It keeps its revision, so to send the same object again is to send a duplicate."""
+    given = {name: _as_sent(name, value) for name, value in fields.items()}
+    return checked(ScheduleRequest, **{**given, "id": job_id, "revision": revision_or_next(fields.get("revision"))})
+
+
+def revision_or_next(revision: int | None) -> int:
+    return next_revision() if revision is None else revision
 
 
 def checked(model: type[Model], **fields: object) -> Model:

@@ -11,7 +11,7 @@ from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMess
 from aio_pika.exceptions import PublishError
 from pydantic import ValidationError
 
-from duebell.errors import Unroutable
+from duebell.errors import NotAllowed, Unroutable
 from duebell.link import Link, lost_connections_as_errors, refusals_as_errors
 from duebell.messages import ScheduleReply
 from duebell.outgoing import Outgoing
@@ -79,10 +79,13 @@ class Session:
     async def _replies(self) -> str:
         async with self._opening_replies:
             if self._reply_queue is None:
-                with refusals_as_errors(), lost_connections_as_errors():
-                    # Named by the broker: most users may declare that much.
-                    queue = await self._channel.declare_queue(exclusive=True, auto_delete=True)
-                    await queue.consume(self._take, no_ack=True)
+                try:
+                    with refusals_as_errors(), lost_connections_as_errors():
+                        # Named by the broker: most users may declare that much.
+                        queue = await self._channel.declare_queue(exclusive=True, auto_delete=True)
+                        await queue.consume(self._take, no_ack=True)
+                except NotAllowed as error:
+                    raise NotAllowed(f"{error}: the verdict needs a queue amq.gen-…; wait=False needs none") from error
                 self._reply_queue = queue.name
             return self._reply_queue
 

@@ -88,3 +88,10 @@ async def test_what_is_right_is_taken_as_it_was_given(python: Path, tmp_path: Pa
     reports = await made(python, tmp_path, RIGHT)
     assert [set(report) for report in reports] == [{"made"}] * len(RIGHT)
     assert reports[0]["made"]["at"] == f"{LOCAL}+02:00"
+
+
+async def test_a_request_without_a_revision_gets_a_higher_one_than_the_one_before(python: Path, tmp_path: Path) -> None:
+    reports = await made(python, tmp_path, [{}] * 50 + [{"revision": None}, {"revision": 3}])
+    revisions = [report["made"]["revision"] for report in reports]
+    assert revisions[:51] == sorted(set(revisions[:51]))
+    assert revisions[51] == 3

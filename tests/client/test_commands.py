@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ async def test_verdicts_come_back_and_refusals_are_raised_with_their_reasons(ins
     async with running_consumer(site):
         reports = await installed.run(
             *calls(
-                ("schedule", ["a"], {"at": LATER, "payload": {"n": None}, "wait": True}),
-                ("schedule", ["a"], {"at": LATER, "wait": True}),
-                ("reschedule", ["a"], {"cron": "@daily", "revision": 2, "wait": True}),
-                ("cancel", ["a"], {"wait": True}),
-                ("schedule", ["b"], {"cron": "61 * * * *", "wait": True}),
-                ("schedule", ["c"], {"at": LATER}),
+                ("schedule", ["a"], {"at": LATER, "payload": {"n": None}, "revision": 1}),
+                ("schedule", ["a"], {"at": LATER, "payload": {"n": None}, "revision": 1}),
+                ("reschedule", ["a"], {"cron": "@daily", "revision": 2}),
+                ("cancel", ["a"], {}),
+                ("schedule", ["b"], {"cron": "61 * * * *"}),
+                ("schedule", ["c"], {"at": LATER, "wait": False}),
             )
         )
     assert [report.get("outcome") for report in reports[:4]] == ["accepted", "duplicate", "rescheduled", "cancelled"]
@@ -41,22 +42,54 @@ async def test_verdicts_come_back_and_refusals_are_raised_with_their_reasons(ins
     assert reports[5] == {"result": None}
 
 
+async def test_without_a_revision_each_request_replaces_the_one_before(
+    installed: Installed, site: Site, database: Any
+) -> None:
+    async with running_consumer(site):
+        reports = await installed.run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "payload": 1}),
+                ("schedule", ["a"], {"at": LATER, "payload": 2}),
+                ("reschedule", ["a"], {"at": "2031-01-01T00:00:00Z", "payload": 3}),
+            )
+        )
+    assert [report.get("outcome") for report in reports] == ["accepted", "rescheduled", "rescheduled"]
+    stored = await database.fetchrow("select payload::text as payload, revision from jobs")
+    assert stored["payload"] == "3"
+    assert abs(stored["revision"] - time.time_ns() // 1000) < 600_000_000, "the microseconds of the clock"
+
+
+async def test_a_request_that_is_sent_again_is_a_duplicate(installed: Installed, site: Site) -> None:
+    async with running_consumer(site), installed.running(SCRIPTS / "again.py") as program:
+        await asyncio.wait_for(program.process.wait(), PATIENCE)
+        assert program.process.returncode == 0, program.output
+    assert program.lines == ["accepted duplicate", "3 3"]
+
+
+async def test_verdicts_of_many_are_gathered(installed: Installed, site: Site, database: Any) -> None:
+    async with running_consumer(site), installed.running(SCRIPTS / "many.py") as program:
+        await asyncio.wait_for(program.process.wait(), PATIENCE)
+        assert program.process.returncode == 0, program.output
+        assert await database.fetchval("select count(*) from jobs") == 1099
+    assert program.lines == ["1000 sent", "99 sent, refused: bad, cron: minute: '61' is not understood"]
+
+
 async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(
     installed: Installed, site: Site, app: Application, stores: Stores
 ) -> None:
     async with running_consumer(site), running_producer(site):
         reports = await installed.given(OWNER="yes").run(
             *calls(
-                ("schedule", ["a"], {"at": LATER, "payload": "its own", "wait": True}),
-                ("pause", ["a"], {"wait": True}),
-                ("resume", ["a"], {"wait": True}),
-                ("trigger", ["a", "now"], {"wait": True}),
-                ("trigger", ["a", "now"], {"wait": True}),
-                ("trigger", ["a"], {"payload": {"n": 1}, "wait": True}),
+                ("schedule", ["a"], {"at": LATER, "payload": "its own"}),
+                ("pause", ["a"], {}),
+                ("resume", ["a"], {}),
+                ("trigger", ["a", "now"], {}),
+                ("trigger", ["a", "now"], {}),
+                ("trigger", ["a"], {"payload": {"n": 1}}),
             )
         )
         heard = await app.hears(2)
-        [stranger] = await installed.run(*calls(("cancel", ["a"], {"wait": True})))
+        [stranger] = await installed.run(*calls(("cancel", ["a"], {})))
     outcomes = [report.get("outcome") for report in reports]
     assert outcomes == ["accepted", "paused", "resumed", "triggered", "duplicate", "triggered"]
     assert {json.dumps(event.content["payload"]) for event in heard} == {'"its own"', '{"n": 1}'}
@@ -67,7 +100,7 @@ async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(
 async def test_a_payload_arrives_as_it_was_given(installed: Installed, site: Site, database: Any) -> None:
     payload = {"none": None, "ü": ["\0", 1.5, {"deep": None}]}
     async with running_consumer(site):
-        await installed.run(*calls(("schedule", ["a"], {"at": LATER, "payload": payload, "wait": True})))
+        await installed.run(*calls(("schedule", ["a"], {"at": LATER, "payload": payload})))
     stored = await database.fetchrow("select payload::text as payload, webhook from jobs")
     assert json.loads(stored["payload"]) == payload
     assert stored["webhook"] is None
@@ -113,7 +146,7 @@ async def test_a_command_to_an_exchange_that_is_not_for_this_user_is_not_allowed
 async def test_without_a_consumer_the_command_is_safe_and_the_verdict_missing(
     installed: Installed, app: Application
 ) -> None:
-    reports = await installed.run(*calls(("schedule", ["a"], {"at": LATER, "wait": True, "timeout": 1.5})))
+    reports = await installed.run(*calls(("schedule", ["a"], {"at": LATER, "timeout": 1.5})))
     assert reports[0]["error"] == "NoReply"
     assert await app.count(app.names.inbox) == 1
 
@@ -121,11 +154,13 @@ async def test_without_a_consumer_the_command_is_safe_and_the_verdict_missing(
 async def test_messages_carry_what_the_contract_asks_for(
     installed: Installed, app: Application, stores: Stores
 ) -> None:
-    await installed.given(OWNER="yes").run(*calls(("schedule", ["a"], {"at": LATER, "topic": "t", "misfire": "skip"})))
+    await installed.given(OWNER="yes").run(
+        *calls(("schedule", ["a"], {"at": LATER, "revision": 7, "topic": "t", "misfire": "skip", "wait": False}))
+    )
     queue = await app.channel.get_queue(app.names.inbox)
     message = await queue.get(no_ack=True)
     assert message is not None
-    assert json.loads(message.body) == {"id": "a", "at": LATER, "topic": "t", "misfire": "skip"}
+    assert json.loads(message.body) == {"id": "a", "at": LATER, "revision": 7, "topic": "t", "misfire": "skip"}
     assert (message.type, message.content_type, message.delivery_mode) == ("ScheduleRequest", "application/json", 2)
     assert message.message_id
     assert message.timestamp

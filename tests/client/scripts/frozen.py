@@ -1,4 +1,6 @@
-"""Sends one command after the other with a short deadline, until one is not confirmed; then again until one is."""
+"""Sends commands with a short deadline, one after the other, until one is not confirmed; then again until one is. No
+consumer answers them.
+"""
 
 import asyncio
 import os
@@ -11,7 +13,7 @@ async def main() -> None:
     async with Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"], timeout=2) as duebell:
         print("connected")
         await the_first_that_is_not_confirmed(duebell)
-        await duebell.schedule("last", at="2030-01-01T00:00:00Z", timeout=60)
+        await duebell.schedule("last", at="2030-01-01T00:00:00Z", wait=False, timeout=60)
     print("sent again")
 
 
@@ -19,7 +21,7 @@ async def the_first_that_is_not_confirmed(duebell: Scheduler) -> None:
     while True:
         began = time.monotonic()
         try:
-            await duebell.schedule("job", at="2030-01-01T00:00:00Z")
+            await duebell.schedule("job", at="2030-01-01T00:00:00Z", wait=False)
         except Unconfirmed:
             print(f"Unconfirmed after {time.monotonic() - began:.1f} s")
             return
