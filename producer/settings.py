@@ -12,6 +12,6 @@ class ProducerSettings(Settings):
     batch_size: int = Field(default=1000, ge=1, le=5000, description="jobs per claim, at most")
     claims_in_flight: int = Field(default=3, ge=1, le=16, description="claims at a time, in each of the two main lanes")
     publish_timeout_seconds: float = Field(
-        default=10.0, gt=0, le=25, description="how long to wait for confirms; row locks are held no longer"
+        default=10.0, gt=0, le=25, description="how long to wait for confirms, while the row locks are held"
     )
     retention_days: float = Field(default=30.0, gt=0, description="how long ended jobs and fired triggers are kept")
