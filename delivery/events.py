@@ -1,6 +1,6 @@
 """`read_due` reads a ScheduleDue: an AMQP message becomes a new delivery, or the reasons for parking it. Pure.
 
-There are two readers. The fast one reads events as our own producer writes them. Every other event goes to the
+There are two readers. The fast one reads events as the producer writes them. Every other event goes to the
 complete one, which accepts more and says what is wrong.
 """
 
@@ -82,7 +82,7 @@ class _PayloadOnly(msgspec.Struct):
 
 
 class _FastDue(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A ScheduleDue as our own producer writes it. Reading it takes a tenth of the time of `_CompleteDue`, which
+    """A ScheduleDue as the producer writes it. Reading it takes a tenth of the time of `_CompleteDue`, which
     accepts all events that this class accepts, and more.
     """
 
@@ -122,7 +122,7 @@ def read_due(message: IncomingMessage) -> NewDelivery | Unreadable:
 
 
 def _read_fast(message: IncomingMessage) -> NewDelivery:
-    """Read an event as our own producer writes it. Raises for every other event."""
+    """Read an event as the producer writes it. Raises for every other event."""
     due = _fast_due.decode(message.body)
     payload = bytes(due.payload)
     orjson.loads(payload)  # raises if it is not JSON: the decoder has only found its end

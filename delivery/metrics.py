@@ -71,6 +71,6 @@ class Metrics:
             self.attempts.labels(result)
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
-        for verdict in PublishResult:
-            if verdict is not PublishResult.CONFIRMED:
-                self.not_announced.labels(verdict)
+        for publish_result in PublishResult:
+            if publish_result is not PublishResult.CONFIRMED:
+                self.not_announced.labels(publish_result)

@@ -81,9 +81,8 @@ class AddressRules:
         name is refused only if it always belongs to this machine or to a private network.
         """
         labels = host.rstrip(".").lower().split(".")
-        if (
-            ":" in host or labels[-1][:1].isdigit()
-        ):  # an address in some spelling: no top-level domain starts with a digit
+        # No top-level domain starts with a digit: such a host is an address in some spelling.
+        if ":" in host or labels[-1][:1].isdigit():
             self.check_address(host)
         elif labels[-1] == "localhost":
             for address in _LOOPBACK:
