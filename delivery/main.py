@@ -44,7 +44,6 @@ from shared.runtime.settings import load_settings
 
 # One connection each for intake, claim, recorder, announcer, retention, sampler and readiness check.
 POOL_SIZE = 7
-MAX_OPEN_COUNTED = 10_000
 
 
 async def deliver(
@@ -150,11 +149,11 @@ def _retry_policy(settings: DeliverySettings) -> RetryPolicy:
 async def _log_recovery(pool: Pool) -> None:
     """Log how many deliveries are open. Recovery needs no mode of its own: open deliveries are claimed as always."""
     await wait_for_schema(pool)
-    deliveries, oldest = await ask_until_answered(pool, lambda connection: count_open(connection, MAX_OPEN_COUNTED))
+    deliveries, oldest = await ask_until_answered(pool, lambda connection: count_open(connection, MAX_COUNTED_ROWS))
     get_log().info(
         "recovery",
         open_deliveries=deliveries,
-        at_least=deliveries == MAX_OPEN_COUNTED,
+        at_least=deliveries == MAX_COUNTED_ROWS,
         oldest_due_at=format_instant(oldest) if oldest else None,
     )
 

@@ -27,12 +27,10 @@ from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs, get_log
 from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
-from shared.runtime.periodic import sample_until_stopped
+from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 from shared.runtime.wakeup import Wakeup
-
-MAX_COUNTED_OVERDUE_ROWS = 10_000
 
 
 async def produce(settings: ProducerSettings, stop: Stop) -> None:
@@ -100,11 +98,11 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
 async def _log_overdue(pool: Pool) -> None:
     """Log how many jobs came due during a downtime. Firing them needs nothing else: they are due now."""
     await wait_for_schema(pool)
-    overdue = await ask_until_answered(pool, lambda connection: count_overdue(connection, MAX_COUNTED_OVERDUE_ROWS))
+    overdue = await ask_until_answered(pool, lambda connection: count_overdue(connection, MAX_COUNTED_ROWS))
     get_log().info(
         "recovery",
         overdue_jobs=overdue.jobs,
-        at_least=overdue.jobs == MAX_COUNTED_OVERDUE_ROWS,
+        at_least=overdue.jobs == MAX_COUNTED_ROWS,
         oldest_due_at=format_instant(overdue.oldest) if overdue.oldest else None,
         newest_due_at=format_instant(overdue.newest) if overdue.newest else None,
     )

@@ -7,7 +7,7 @@ from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, mark_turn
 
 SAMPLE_EVERY_SECONDS = 5.0
-# A gauge need not tell ten thousand rows from ten million, so a sample stops counting here.
+# A gauge, or the log line of a start, need not tell ten thousand rows from ten million: counts stop here.
 MAX_COUNTED_ROWS = 10_000
 
 
