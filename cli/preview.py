@@ -64,11 +64,11 @@ def marked_occurrences(spec: RuleSpec, count: int, start: Occurrence | None = No
     """The next occurrences, each with its local time and, where the clocks change, a note."""
     rule = compile_rule(spec)
     zone = load_zone(spec.timezone)
-    ring = start or rule.first()
+    occurrence = start or rule.first()
     found: list[Occurrence] = []
-    while ring is not None and len(found) < count:
-        found.append(ring)
-        ring = rule.next_after(ring)
+    while occurrence is not None and len(found) < count:
+        found.append(occurrence)
+        occurrence = rule.next_after(occurrence)
     return [
         {"at": one.at, "local": one.at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %Z"), "note": note}
         for one, note in zip(found, _notes(spec, found, zone), strict=True)
