@@ -38,7 +38,7 @@ class Cron:
         self.days_by_kind: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def shorter_than_a_day(self) -> bool:
-        """Return whether the rule is an interval not a time of day: as in Debian's cron, a star in minute or hour."""
+        """Return whether the rule is an interval, not a time of day: as in Debian's cron, a star in minute or hour."""
         minute, hour = self.matcher.parts[1:3]
         return minute.startswith("*") or hour.startswith("*") or len(self.matcher.hours) == 24
 

@@ -44,7 +44,7 @@ class Rule(Protocol):
         """Return the first occurrence, or None if the rule has none."""
 
     def next_after(self, occurrence: Occurrence) -> Occurrence | None:
-        """Return the occurrence that follows the given one, or None if the rule has ended."""
+        """Return the occurrence that follows the given one, always a later one, or None if the rule has ended."""
 
     def is_cut_short(self, occurrence: Occurrence) -> bool:
         """Return whether `next_after` returns None only because the search exceeded its budget."""

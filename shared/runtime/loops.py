@@ -124,7 +124,7 @@ def mark_turn() -> None:
 
 @contextmanager
 def waiting_outside() -> Iterator[None]:
-    """Wrap a wait for another process that has no timeout, and nothing else. The loop counts as alive meanwhile."""
+    """Wrap a wait without a timeout, or a pause between turns, and nothing else. The loop counts as alive meanwhile."""
     loop = _current.get()
     if loop is None:
         yield
@@ -202,7 +202,7 @@ class LoopYielder:
 
     @property
     def held(self) -> float:
-        """Return for how many seconds the task has held the event loop."""
+        """Return the seconds since the yielder was made, or since `give_way` last let other tasks run."""
         return time.monotonic() - self._since
 
     @property

@@ -70,7 +70,7 @@ def _log_error(error: BaseException) -> int:
 
 
 def _reasons(error: BaseException) -> list[BaseException]:
-    """Return the errors inside nested exception groups. Each keeps the note that names its loop (see loops.watched)."""
+    """Return the errors inside nested exception groups. Each keeps the note that names its loop: see Watchdog."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             for name in getattr(error, "__notes__", ()):
