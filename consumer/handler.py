@@ -148,8 +148,8 @@ class BatchHandler:
             await park(self.publisher, copies, self.publish_timeout)
 
     async def _reply(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
-        """Publish each reply at most once. A reply that the broker does not take, because its queue is gone, is counted
-        and dropped: the commands of the batch are stored all the same.
+        """Publish each reply, without a retry. A reply that the broker does not take, because its queue is gone, is
+        counted and dropped: the commands of the batch are stored all the same.
         """
         replies, yielder = [], LoopYielder()
         for message, answer in zip(messages, answers, strict=True):

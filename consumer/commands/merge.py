@@ -161,7 +161,10 @@ def answer_merged(
 
 
 def may_command(user: str | None, owner: str | None, operators: Collection[str]) -> bool:
-    """Every user may command a job without an owner; other jobs only their owner and the operators."""
+    """Every user may command a job without an owner; other jobs only their owner and the operators.
+
+    The SQL statements decide, by the same rule, under the row's lock. `may_command` explains their result in a reply.
+    """
     return owner is None or user == owner or user in operators
 
 

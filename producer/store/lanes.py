@@ -159,7 +159,7 @@ def _seconds(seconds: int) -> timedelta:
 
 async def claim_due(connection: Connection, lane: Lane, limit: int, moment: datetime | None = None) -> Claim | None:
     """Claim due rows of one lane. They are locked until the transaction ends, and other claims skip them. None: no row
-    is due.
+    is due, or other transactions have locked all that are.
     """
     rows = await connection.fetch(lane.claim_sql, moment, limit)
     if not rows:

@@ -17,8 +17,8 @@ delete from jobs where id in (
 
 
 async def delete_finished(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """After the commit: up to `limit` jobs that ended before that time are gone. Returns how many; a small limit keeps
-    the transaction short.
+    """After the commit: up to `limit` jobs that ended longer ago than `older_than` are gone. Returns how many; a small
+    limit keeps the transaction short.
     """
     return int((await connection.execute(DELETE_FINISHED_JOBS, older_than, limit)).split()[-1])
 
@@ -31,7 +31,7 @@ delete from triggers where (job_id, trigger_id) in (
 
 
 async def delete_fired(connection: Connection, older_than: timedelta, limit: int) -> int:
-    """After the commit: up to `limit` triggers that were fired before that time are gone. Returns how many. Triggers of
-    a job that `delete_finished` deletes are gone with the job.
+    """After the commit: up to `limit` triggers that were fired longer ago than `older_than` are gone. Returns how many.
+    Triggers of a job that `delete_finished` deletes are gone with the job.
     """
     return int((await connection.execute(DELETE_FIRED, older_than, limit)).split()[-1])
