@@ -7,14 +7,14 @@ from tests.support.eventually import eventually
 INSERT = """
 insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
                         timeout_seconds, max_retries, next_attempt_at)
-select 'job-' || n, $1 || '-' || n, 'hooks', 1, now(), now(), '{}', 'http://' || $1 || '/', $1, '{}', 1, 3,
+select 'job-' || n, $1 || '-' || n, $4, 1, now(), now(), '{}', 'http://' || $1 || '/', $1, '{}', 1, 3,
        now() + make_interval(secs => $3)
   from generate_series(1, $2::int) as n
 """
 
 
-async def insert_rows(database: Any, host: str, number: int, due_in: float = -1.0) -> None:
-    await database.execute(INSERT, host, number, due_in)
+async def insert_rows(database: Any, host: str, number: int, due_in: float = -1.0, topic: str = "hooks") -> None:
+    await database.execute(INSERT, host, number, due_in, topic)
 
 
 async def delivery_of(database: Any, job_id: str) -> Any:
