@@ -6,7 +6,6 @@ commit, an event is published twice; no event is lost.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import orjson
 
@@ -21,7 +20,7 @@ from shared.contract.messages import COMPLETED_TYPE, FAILED_TYPE
 from shared.contract.names import Names, delivery_routing_key
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
-from shared.runtime.backoff import Backoff
+from shared.runtime.backoff import Backoff, pause_after
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, mark_turn
@@ -30,7 +29,6 @@ from shared.runtime.wakeup import Wakeup
 ANNOUNCE_BATCH_ROWS = 500
 # The poll finds announcements that another process left in the table, and refused ones whose pause is over.
 ANNOUNCE_POLL_SECONDS = 1.0
-MAX_ANNOUNCE_PAUSE = timedelta(minutes=5)
 
 
 def outcome_event(announcement: Announcement, names: Names) -> OutgoingMessage:
@@ -56,14 +54,6 @@ def outcome_event(announcement: Announcement, names: Names) -> OutgoingMessage:
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
         headers={"idempotency-key": announcement.idempotency_key, **trace_headers(announcement.traceparent)},
     )
-
-
-def pause_after(refusals: int) -> timedelta:
-    """Return the pause after a refused event: 1, 2, 4 … seconds, five minutes at most. Events of other applications are
-    published meanwhile.
-    """
-    doubled: int = 2 ** min(refusals, 20)
-    return min(MAX_ANNOUNCE_PAUSE, timedelta(seconds=1) * doubled)
 
 
 @dataclass(slots=True)
@@ -159,7 +149,7 @@ async def _record(
         connection,
         [one.delivery_id for one, result in published if result is PublishResult.CONFIRMED],
         {
-            one.delivery_id: pause_after(one.refusals)
+            one.delivery_id: pause_after(one.refusals + 1)
             for one, result in published
             if result not in {PublishResult.CONFIRMED, PublishResult.UNKNOWN}
         },

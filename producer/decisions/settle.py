@@ -9,9 +9,7 @@ from producer.decisions.plan import DueJob, Plan, PlannedFiring
 from shared.amqp.message import PublishResult
 from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
-
-FIRST_RETRY_PAUSE = timedelta(seconds=1)
-MAX_RETRY_PAUSE = timedelta(minutes=5)
+from shared.runtime.backoff import pause_after
 
 # The pause of a rule whose turn is over while more of its occurrences are due: none, but it waits in the retry lane,
 # behind the rows that have waited there for longer.
@@ -122,9 +120,3 @@ def postpone_unreadable(job: DueJob) -> JobUpdate:
         pause=pause_after(job.refusals + 1),
         trigger_id=job.trigger_id,
     )
-
-
-def pause_after(refusals: int) -> timedelta:
-    """Return the pause after so many refusals in a row: 1, 2, 4 … seconds, five minutes at most."""
-    doubled: int = 2 ** min(refusals - 1, 20)
-    return min(MAX_RETRY_PAUSE, FIRST_RETRY_PAUSE * doubled)

@@ -1,7 +1,11 @@
-"""Growing pauses between retries, with jitter."""
+"""Growing pauses: between the retries of a loop, with jitter, and after refusals of one event, without."""
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
+
+FIRST_REFUSAL_PAUSE = timedelta(seconds=1)
+MAX_REFUSAL_PAUSE = timedelta(minutes=5)
 
 
 @dataclass(slots=True)
@@ -19,3 +23,11 @@ class Backoff:
 
     def reset(self) -> None:
         self.failures = 0
+
+
+def pause_after(refusals: int) -> timedelta:
+    """Return the pause of an event that was refused so many times in a row: 1, 2, 4 … seconds, five minutes at most.
+    Other events are published meanwhile.
+    """
+    doubled: int = 2 ** min(refusals - 1, 20)
+    return min(MAX_REFUSAL_PAUSE, FIRST_REFUSAL_PAUSE * doubled)

@@ -92,10 +92,10 @@ _PRODUCER = (
     Mutant(
         name="refusals-pause-without-cap",
         harm="A job whose queue was full for an hour is tried again days later.",
-        file="producer/decisions/settle.py",
-        before="return min(MAX_RETRY_PAUSE, FIRST_RETRY_PAUSE * doubled)",
-        after="return FIRST_RETRY_PAUSE * doubled",
-        tests=("tests/unit/test_settle.py::test_the_pause_grows_to_a_limit",),
+        file="shared/runtime/backoff.py",
+        before="return min(MAX_REFUSAL_PAUSE, FIRST_REFUSAL_PAUSE * doubled)",
+        after="return FIRST_REFUSAL_PAUSE * doubled",
+        tests=("tests/unit/test_backoff.py::test_the_pause_after_refusals_doubles_up_to_five_minutes",),
     ),
     Mutant(
         name="key-of-the-publish",

@@ -7,11 +7,9 @@ from msgspec.structs import replace
 
 from producer.decisions.plan import DueJob, Plan, plan
 from producer.decisions.settle import (
-    MAX_RETRY_PAUSE,
     JobUpdate,
     attribute,
     next_claim_size,
-    pause_after,
     postpone_unreadable,
     settle,
 )
@@ -84,11 +82,6 @@ def test_a_dropped_occurrence_is_settled_without_a_publish() -> None:
 
 def test_a_confirmed_publish_resets_the_refusals() -> None:
     assert settled(a_due_job(refusals=7), NOTHING_MORE, CONFIRMED).refusals == 0
-
-
-def test_the_pause_grows_to_a_limit() -> None:
-    assert [pause_after(n).total_seconds() for n in (1, 2, 3, 8)] == [1, 2, 4, 128]
-    assert pause_after(10) == pause_after(1_000_000) == MAX_RETRY_PAUSE
 
 
 def test_a_job_whose_rule_is_unreadable_keeps_its_occurrence_and_waits() -> None:

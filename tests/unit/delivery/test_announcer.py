@@ -2,13 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from delivery.metrics import Metrics
-from delivery.results.announcer import Announcer, pause_after
+from delivery.results.announcer import Announcer
 from shared.runtime.loops import Stop
 
 UNUSED: Any = None
@@ -67,8 +66,3 @@ async def test_a_broker_that_gives_no_verdict_is_not_asked_again_at_once() -> No
     assert announcer.looks == 1
     stop.request()
     await asyncio.wait_for(running, 5)
-
-
-def test_the_pause_after_a_refusal_doubles_up_to_five_minutes() -> None:
-    assert [pause_after(refusals).total_seconds() for refusals in (0, 1, 2, 8)] == [1, 2, 4, 256]
-    assert pause_after(9) == pause_after(10_000) == timedelta(minutes=5)
