@@ -11,21 +11,22 @@ from typing import TypeVar
 
 import orjson
 
+from consumer.commands.cancel import cancel_jobs, marks_of
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
     Answer,
     Part,
-    answer_merged,
+    answer_requests,
     cut_into_steps,
-    merge_commands,
+    merge_requests,
     refuse,
 )
 from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
-from consumer.commands.pause_and_trigger import answer_pauses, answer_triggers
+from consumer.commands.pause_and_trigger import answer_triggers, pause_jobs
 from consumer.commands.schedule import Schedule, list_upcoming
 from consumer.metrics import Metrics
-from consumer.store.jobs import apply_changes, database_now
-from consumer.store.pause_and_trigger import insert_triggers, pause_or_resume
+from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
+from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
@@ -76,6 +77,7 @@ class BatchHandler:
         with self.metrics.store_seconds.time():
             for step in cut_into_steps(commands):
                 await self._store_part(step.scheduling, self._schedule, answers)
+                await self._store_part(step.cancelling, self._cancel, answers)
                 await self._store_part(step.pausing, self._pause_or_resume, answers)
                 await self._store_part(step.triggering, self._trigger, answers)
         return [answers[position] for position in range(len(commands))]
@@ -106,16 +108,27 @@ class BatchHandler:
             )
             answers.update(zip(part.positions, stored, strict=True))
 
-    async def _schedule(self, commands: Sequence[Schedule | Cancel]) -> list[Answer]:
-        changes = merge_commands(commands)
+    async def _schedule(self, requests: Sequence[Schedule]) -> list[Answer]:
+        merged = merge_requests(requests)
         async with self._transaction() as connection:
-            jobs = await apply_changes(connection, list(changes.values()), self.operators)
-        return answer_merged(commands, changes, jobs, self.operators)
+            jobs = await apply_requests(connection, list(merged.values()), self.operators)
+        return answer_requests(requests, merged, jobs, self.operators)
+
+    async def _cancel(self, cancels: Sequence[Cancel]) -> list[Answer]:
+        marks = marks_of(cancels)
+        async with self._transaction() as connection:
+            jobs = await lock_or_mark(connection, marks)
+            marked = {mark.id for mark in marks} - jobs.keys()
+            cancelled = cancel_jobs(cancels, marked, jobs, self.operators)
+            await store_cancels(connection, cancelled.revisions, jobs)
+        return cancelled.answers
 
     async def _pause_or_resume(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
         async with self._transaction() as connection:
-            jobs = await pause_or_resume(connection, commands, self.operators)
-        return answer_pauses(commands, jobs, self.operators)
+            jobs = await lock_jobs(connection, {command.id for command in commands})
+            paused = pause_jobs(commands, jobs, self.operators)
+            await store_pauses(connection, paused.changes, jobs)
+        return paused.answers
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from shared.contract.messages import Outcome, ScheduleRequest
 
 # The fields that an error of a command can name.
-_FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "body", "type", "timestamp", "user_id", "other")
+_FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "note", "body", "type", "timestamp", "user_id", "other")
 
 
 class Metrics:

@@ -70,11 +70,12 @@ def _log_misfire(firing: PlannedFiring) -> None:
 
 
 def _log_late(log: Log, firing: PlannedFiring, occurrence: Occurrence, lateness: timedelta) -> None:
+    job = firing.job
     log.warning(
         "fired_late",
-        id=firing.job.id,
-        idempotency_key=idempotency_key(firing.job.id, occurrence.at, firing.job.topic, firing.job.trigger_id),
+        id=job.id,
+        idempotency_key=idempotency_key(job.id, occurrence.at, job.topic, job.trigger_id, job.life),
         due_at=format_instant(occurrence.at),
         late_seconds=round(lateness.total_seconds(), 1),
-        **trace_headers(firing.job.traceparent),
+        **trace_headers(job.traceparent),
     )

@@ -1,26 +1,28 @@
-"""How the commands of a batch are grouped, merged and answered. Pure.
+"""How the commands of a batch are grouped into steps, and how requests are merged and answered. Pure.
 
-A batch is cut into steps that are stored one after the other. The commands of one step do not depend on each other; a
-command whose outcome depends on an earlier one for the same id, because that one is of another kind or of another user,
-comes in a later step. So a batch has the same effect as its commands one by one, in order of arrival. A batch of
-requests alone is one step with one part.
+A batch is cut into steps that are stored one after the other. A step stores its requests first, then its cancels, its
+pauses and resumes, and its triggers. A command that must come after an earlier one for the same id, and that its step
+would store before it, comes in a later step; so does a command of another user. So a batch has the same effect as its
+commands one by one, in order of arrival. A batch of requests alone is one step with one part.
 
-Within a step, requests and cancels are merged id by id. Commands reach several consumers in any order, so their outcome
-must not depend on it: a cancel wins over every request, and among requests the highest revision wins. Merging also
+Within a step, requests are merged id by id: the highest revision wins, in whatever order they arrived. Merging also
 gives the SQL one row per id.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Generic, TypeVar, assert_never
 
 import msgspec
 
 from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
-from shared.contract.job_status import JobStatus
+from shared.contract.fields import format_instant
+from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.recurrence import RuleSpec
 
 # The error does not name the owner: another user has no right to know it.
 NOT_THE_OWNER = "user_id: the job belongs to another user"
@@ -43,22 +45,25 @@ class Part(Generic[Item]):
 
 @dataclass(slots=True)
 class Step:
-    """Commands that are stored together. All commands for one id are of one user, and either request and cancel, or
-    pause, resume and trigger. A pause and a trigger of one job fit into one step: both need an open job, and leave it
-    open.
+    """Commands that are stored together, part by part. All commands for one id are of one user, and none has to be
+    stored before one that is in an earlier part. Pauses and triggers of one job may have arrived in any order: both
+    need an open job, and leave it open.
 
     Each part is a transaction of its own that locks jobs in the order of their ids. Two parts in one transaction would
     lock them in another order, and could deadlock with another consumer.
     """
 
-    scheduling: Part[Schedule | Cancel] = field(default_factory=Part)
+    scheduling: Part[Schedule] = field(default_factory=Part)
+    cancelling: Part[Cancel] = field(default_factory=Part)
     pausing: Part[Pause | Resume] = field(default_factory=Part)
     triggering: Part[Trigger] = field(default_factory=Part)
 
     def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger) -> None:
         match command:
-            case Schedule() | Cancel():
+            case Schedule():
                 self.scheduling.add(position, command)
+            case Cancel():
+                self.cancelling.add(position, command)
             case Pause() | Resume():
                 self.pausing.add(position, command)
             case Trigger():
@@ -67,25 +72,30 @@ class Step:
                 assert_never(command)
 
 
-class Change(msgspec.Struct):
-    """What a batch asks of one job, on behalf of one user: the request with the highest revision, and a cancel."""
+class Content(msgspec.Struct, frozen=True):
+    """What a request says, as far as a request with the same revision must say the same. The payload and the webhook
+    are hashes of their texts.
+    """
 
-    id: str
-    user: str | None = None
-    schedule: Schedule | None = None
-    cancelled_by: int | None = None  # position of the first cancel among the merged commands
+    topic: str
+    payload: bytes | None
+    webhook: bytes | None
+    rule: str | None
+    next_run_at: datetime | None
 
 
 class StoredJob(msgspec.Struct, frozen=True):
-    """A job as it stands after the batch."""
+    """A job as it stands after the requests of a step."""
 
     status: JobStatus
-    revision: int
+    revision: int  # the highest one that is stored or closed
     next_run_at: datetime | None
-    applied: bool  # this batch changed it
-    created: bool  # this batch made it
+    applied: bool  # this step changed it
+    created: bool  # this step made it, or began a new life of its id
     owner: str | None = None
     due_soon: bool = False  # the producers must be woken
+    finished_at: datetime | None = None
+    content: Content | None = None  # None: the request with the highest revision of the step, if `applied`
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -103,60 +113,51 @@ class Answer(msgspec.Struct, frozen=True):
 def cut_into_steps(commands: Sequence[Command]) -> list[Step]:
     """Put every command into a step, except those that were refused while they were read."""
     steps: list[Step] = []
-    latest: dict[str, tuple[int, bool, str | None]] = {}
+    latest: dict[str, tuple[int, int, str | None]] = {}  # of each id: number of the step, place in it, user
     for position, command in enumerate(commands):
         if isinstance(command, Refused):
             continue
-        schedules = isinstance(command, Schedule | Cancel)
+        place = 0 if isinstance(command, Schedule) else 1 if isinstance(command, Cancel) else 2
         number = 0
         if (before := latest.get(command.id)) is not None:
-            number = before[0] if before[1:] == (schedules, command.user) else before[0] + 1
-        latest[command.id] = number, schedules, command.user
+            fits = place >= before[1] and command.user == before[2]
+            number = before[0] if fits else before[0] + 1
+        latest[command.id] = number, place, command.user
         if number == len(steps):
             steps.append(Step())
         steps[number].add(position, command)
     return steps
 
 
-def merge_commands(commands: Sequence[Schedule | Cancel]) -> dict[str, Change]:
-    """Return one change per id. All commands for one id must be of one user, as they are in a step."""
-    changes: dict[str, Change] = {}
-    for position, command in enumerate(commands):
-        change = changes.setdefault(command.id, Change(command.id, command.user))
-        match command:
-            case Cancel():
-                if change.cancelled_by is None:
-                    change.cancelled_by = position
-            case Schedule():
-                if change.schedule is None or command.revision > change.schedule.revision:
-                    change.schedule = command
-            case _:
-                assert_never(command)
-    return changes
+def merge_requests(requests: Sequence[Schedule]) -> dict[str, Schedule]:
+    """Return the request that counts for each id: the first one with the highest revision. All requests for one id must
+    be of one user, as they are in a step.
+    """
+    merged: dict[str, Schedule] = {}
+    for request in requests:
+        other = merged.setdefault(request.id, request)
+        if request.revision > other.revision:
+            merged[request.id] = request
+    return merged
 
 
-def answer_merged(
-    commands: Sequence[Schedule | Cancel],
-    changes: dict[str, Change],
+def answer_requests(
+    requests: Sequence[Schedule],
+    merged: dict[str, Schedule],
     jobs: dict[str, StoredJob],
     operators: Collection[str] = (),
 ) -> list[Answer]:
-    """Return one answer per command. Requests are answered as if the one with the highest revision had come first among
-    them, and cancels as if they had been carried out in their place.
-    """
+    """Return one answer per request, as if the one with the highest revision had come first among those for its id."""
     answers = []
-    for position, command in enumerate(commands):
-        job = jobs[command.id]
-        if not may_command(command.user, job.owner, operators):
-            answers.append(refuse(command.id, NOT_THE_OWNER))
-            continue
-        match command:
-            case Cancel():
-                answers.append(_answer_cancel(changes[command.id].cancelled_by == position, command, job))
-            case Schedule():
-                answers.append(_answer_request(position, command, changes[command.id], job))
-            case _:
-                assert_never(command)
+    for request in requests:
+        job, winner = jobs[request.id], merged[request.id]
+        if not may_command(request.user, job.owner, operators):
+            answers.append(refuse(request.id, NOT_THE_OWNER))
+        elif job.applied and winner is request:
+            outcome = Outcome.ACCEPTED if job.created else Outcome.RESCHEDULED
+            answers.append(Answer(request.id, outcome, request.next_run_at, changed=True, schedule=request))
+        else:
+            answers.append(_answer_duplicate(request, job, content_of(winner) if job.applied else job.content))
     return answers
 
 
@@ -173,28 +174,53 @@ def refuse(job_id: str | None, *errors: str) -> Answer:
     return Answer(job_id, Outcome.REJECTED, errors=errors, parked=True)
 
 
-def _answer_cancel(is_the_first: bool, cancel: Cancel, job: StoredJob) -> Answer:
-    if job.status is JobStatus.CANCELLED:
-        return Answer(cancel.id, Outcome.CANCELLED, changed=is_the_first and job.applied)
-    return Answer(cancel.id, Outcome.REJECTED, errors=(f"id: the cancel came late, the job is {job.status}",))
+def content_of(request: Schedule) -> Content:
+    """Return what the request says, to compare it with another request."""
+    return Content(
+        topic=request.topic,
+        payload=_hash(request.payload),
+        webhook=_hash(request.webhook),
+        rule=request.rule.to_json() if request.rule else None,
+        next_run_at=request.next_run_at,
+    )
 
 
-def _answer_request(position: int, request: Schedule, change: Change, job: StoredJob) -> Answer:
-    came_before_cancel = change.cancelled_by is None or position < change.cancelled_by
-    if job.applied and came_before_cancel and change.schedule is request:
-        if job.created:
-            return Answer(request.id, Outcome.ACCEPTED, request.next_run_at, changed=True, schedule=request)
-        if change.cancelled_by is None or request.revision > job.revision:
-            return Answer(request.id, Outcome.RESCHEDULED, request.next_run_at, changed=True, schedule=request)
-    match job.status:
-        case JobStatus.CANCELLED:
-            # The cancel overtook its request: that is no error, and the job will not fire.
-            return Answer(request.id, Outcome.CANCELLED)
-        case JobStatus.DONE if request.revision > job.revision:
-            # A job does not leave a terminal state. The request is parked, so that it is not lost.
-            late = f"revision: {request.revision} came late, the job is done; schedule it under another id"
-            return refuse(request.id, late)
-        case JobStatus.PENDING | JobStatus.PAUSED | JobStatus.DONE:
-            return Answer(request.id, Outcome.DUPLICATE, job.next_run_at)
-        case _:
-            assert_never(job.status)
+def _hash(text: str | None) -> bytes | None:
+    return None if text is None else sha256(text.encode()).digest()
+
+
+def _answer_duplicate(request: Schedule, job: StoredJob, stored: Content | None) -> Answer:
+    """Answer a request whose revision is stored or closed already, and say why if the application may not know."""
+    if job.status not in OPEN:
+        since = f" since {format_instant(job.finished_at)}" if job.finished_at else ""
+        ended = f"id: the job is {job.status}{since}; a revision higher than {job.revision} uses the id again"
+        return Answer(request.id, Outcome.DUPLICATE, errors=(ended,))
+    errors: tuple[str, ...] = ()
+    if request.revision == job.revision and stored is not None and (other := list(_differences(request, stored))):
+        named = " and ".join(filter(None, [", ".join(other[:-1]), other[-1]]))
+        errors = (f"revision: {request.revision} is in use with another {named}; a higher revision replaces it",)
+    return Answer(request.id, Outcome.DUPLICATE, job.next_run_at, errors)
+
+
+def _differences(request: Schedule, stored: Content) -> Iterator[str]:
+    """Name what the request says otherwise than the stored one with the same revision."""
+    content = content_of(request)
+    if content.topic != stored.topic:
+        yield "topic"
+    if content.payload != stored.payload:
+        yield "payload"
+    if content.webhook != stored.webhook:
+        yield "webhook"
+    if not _is_same_rule(request, stored.rule):
+        yield "rule"
+    elif request.rule is None and content.next_run_at != stored.next_run_at:
+        yield "moment"
+
+
+def _is_same_rule(request: Schedule, stored: str | None) -> bool:
+    if request.rule is None or stored is None:
+        return request.rule is None and stored is None
+    rule = RuleSpec.from_json(stored)
+    if request.starts_when_made:  # the same request read again starts later
+        rule = replace(rule, start_at=request.rule.start_at)
+    return rule == request.rule

@@ -65,18 +65,21 @@ class RawCommand(msgspec.Struct, frozen=True):
 class Cancel:
     id: str
     user: str | None = None
+    revision: int | None = None  # closes every revision up to this one; None: the one that the job has
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
     id: str
     user: str | None = None
+    revision: int | None = None  # speaks of every revision of the job up to this one; None: of all
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
     id: str
     user: str | None = None
+    revision: int | None = None  # speaks of every revision of the job up to this one; None: of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,14 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         if isinstance(given_id := content.get("id"), str):
             job_id = given_id[:200]
         if kind == CANCEL_TYPE:
-            return Cancel(_validated(ScheduleCancel, content).id, raw.user_id)
+            cancel = _validated(ScheduleCancel, content)
+            return Cancel(cancel.id, raw.user_id, cancel.revision)
         if kind == PAUSE_TYPE:
-            return Pause(_validated(SchedulePause, content).id, raw.user_id)
+            pause = _validated(SchedulePause, content)
+            return Pause(pause.id, raw.user_id, pause.revision)
         if kind == RESUME_TYPE:
-            return Resume(_validated(ScheduleResume, content).id, raw.user_id)
+            resume = _validated(ScheduleResume, content)
+            return Resume(resume.id, raw.user_id, resume.revision)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
         if kind == TRIGGER_TYPE:
             trigger = _validated(ScheduleTrigger, content)

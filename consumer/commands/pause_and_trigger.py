@@ -1,7 +1,7 @@
-"""How pauses, resumes and triggers are merged and answered. Pure."""
+"""How pauses, resumes and triggers are carried out and answered. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command, refuse
@@ -19,6 +19,24 @@ class LockedJob:
     status: JobStatus
     next_run_at: datetime | None
     owner: str | None = None
+    revision: int = 1
+    pause_revision: int = 0  # the highest revision of a pause or resume that was applied
+
+
+@dataclass(frozen=True, slots=True)
+class PauseChange:
+    """What the pauses and resumes of a step make of one job."""
+
+    status: JobStatus
+    pause_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """What the pauses and resumes of a step come to: an answer to each, and the changes of the jobs that change."""
+
+    answers: list[Answer] = field(default_factory=list)
+    changes: dict[str, PauseChange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +48,6 @@ class StoredTriggers:
     already_known: Collection[TriggerKey] = ()  # of jobs that have ended: triggers that were fired, or still will be
 
 
-def last_per_job(commands: Sequence[Pause | Resume]) -> dict[str, Pause | Resume]:
-    """Return the command that counts for each job: the last to arrive."""
-    return {command.id: command for command in commands}
-
-
 def first_positions(commands: Sequence[Trigger]) -> dict[TriggerKey, int]:
     """Return the position at which each trigger first stands. Later commands with the same key are duplicates."""
     first: dict[TriggerKey, int] = {}
@@ -43,17 +56,42 @@ def first_positions(commands: Sequence[Trigger]) -> dict[TriggerKey, int]:
     return first
 
 
-def answer_pauses(
-    commands: Sequence[Pause | Resume], jobs: Mapping[str, LockedJob], operators: Collection[str]
-) -> list[Answer]:
-    """Answer each command as if it had come alone: a job that was paused or resumed already gives the same answer."""
-    answers = []
+def pause_jobs(commands: Sequence[Pause | Resume], jobs: Mapping[str, LockedJob], operators: Collection[str]) -> Paused:
+    """Carry the commands out, in their order. A job that was paused or resumed already gives the same answer."""
+    paused = Paused()
+    now = {job_id: PauseChange(job.status, job.pause_revision) for job_id, job in jobs.items()}
     for command in commands:
         job = jobs.get(command.id)
-        outcome = Outcome.PAUSED if isinstance(command, Pause) else Outcome.RESUMED
-        refused = _refusal(command, job, operators)
-        answers.append(refused or Answer(command.id, outcome, job.next_run_at if job else None))
-    return answers
+        if refused := _refusal(command, job, operators):
+            paused.answers.append(refused)
+        elif job and (overtaken := _overtaken(command, job.revision, now[command.id].pause_revision)):
+            paused.answers.append(Answer(command.id, Outcome.DUPLICATE, job.next_run_at, (overtaken,)))
+        elif job:
+            is_pause = isinstance(command, Pause)
+            status = JobStatus.PAUSED if is_pause else JobStatus.PENDING
+            now[command.id] = PauseChange(status, max(now[command.id].pause_revision, command.revision or 0))
+            paused.answers.append(Answer(command.id, Outcome.PAUSED if is_pause else Outcome.RESUMED, job.next_run_at))
+    for job_id, change in now.items():
+        if (change.status, change.pause_revision) != (jobs[job_id].status, jobs[job_id].pause_revision):
+            paused.changes[job_id] = change
+    return paused
+
+
+def _overtaken(command: Pause | Resume, revision: int, pause_revision: int) -> str | None:
+    """Say why the command changes nothing, if a request or another pause or resume has overtaken it."""
+    if command.revision is None:
+        return None
+    what = "pause" if isinstance(command, Pause) else "resume"
+    if command.revision < revision:
+        return (
+            f"revision: the job is at revision {revision} already; this {what} speaks of revisions up to "
+            f"{command.revision}"
+        )
+    if command.revision <= pause_revision:
+        return (
+            f"revision: a pause or resume with revision {pause_revision} was applied already; {what} with a higher one"
+        )
+    return None
 
 
 def answer_triggers(commands: Sequence[Trigger], stored: StoredTriggers, operators: Collection[str]) -> list[Answer]:

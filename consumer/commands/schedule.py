@@ -36,6 +36,7 @@ class Schedule(msgspec.Struct, frozen=True):
     next_run_at: datetime
     traceparent: str | None = None
     user: str | None = None
+    starts_when_made: bool = False  # the request left its start_at out: the rule starts when the request was made
 
 
 def resolve(
@@ -72,6 +73,7 @@ def resolve(
         next_run_at=next_run_at,
         traceparent=traceparent,
         user=user,
+        starts_when_made=request.starts_when_made,
     )
 
 

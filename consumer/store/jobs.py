@@ -1,121 +1,211 @@
-"""The consumer's SQL for requests and cancels."""
+"""The consumer's SQL for requests and cancels.
 
-from collections.abc import Sequence
+Requests, and cancels, each lock their rows by one statement in the order of ids: for that reason two consumers cannot
+deadlock.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import asyncpg
 
-from consumer.commands.merge import Change, StoredJob
+from consumer.commands.cancel import CancelledJob, Mark
+from consumer.commands.merge import Content, StoredJob
+from consumer.commands.schedule import Schedule
 from shared.contract.job_status import JobStatus
-from shared.contract.messages import Misfire
 from shared.postgres import wake_producers
 from shared.postgres.pool import Connection
 
-APPLY_CHANGES = """
+# A request with this revision or a lower one changes nothing. The release before marked ids that were cancelled before
+# their request with revision 0, in life 1: such a row, which was never changed, closes revision 1.
+CLOSED_REVISION = """
+greatest(jobs.revision, case when jobs.status = 'cancelled' and jobs.version = 1 and jobs.life = 1 then 1 else 0 end)
+"""
+
+APPLY_REQUESTS = f"""
 insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
-                  next_run_at, traceparent, owner, finished_at)
-select c.id, c.status, c.revision, c.topic, c.payload::json, c.webhook::json, c.rule::json, c.rule_index, c.misfire,
-       c.misfire_grace_seconds, c.next_run_at, c.traceparent, c.owner, case when c.status = 'cancelled' then now() end
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[],
-              $9::text[], $10::int[], $11::timestamptz[], $12::text[], $13::text[])
-       as c(id, status, revision, topic, payload, webhook, rule, rule_index,
-            misfire, misfire_grace_seconds, next_run_at, traceparent, owner)
- order by c.id
+                  next_run_at, traceparent, owner)
+select r.id, 'pending', r.revision, r.topic, r.payload::json, r.webhook::json, r.rule::json, r.rule_index, r.misfire,
+       r.misfire_grace_seconds, r.next_run_at, r.traceparent, r.owner
+  from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
+              $9::int[], $10::timestamptz[], $11::text[], $12::text[])
+       as r(id, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at,
+            traceparent, owner)
+ order by r.id
 on conflict (id) do update set
-    -- A paused job that is rescheduled stays paused.
-    status = case when excluded.status = 'cancelled' then excluded.status else jobs.status end,
+    revision = excluded.revision,
+    topic = excluded.topic,
+    payload = excluded.payload,
+    webhook = excluded.webhook,
+    rule = excluded.rule,
+    rule_index = excluded.rule_index,
+    misfire = excluded.misfire,
+    misfire_grace_seconds = excluded.misfire_grace_seconds,
     next_run_at = excluded.next_run_at,
-    finished_at = excluded.finished_at,
+    traceparent = excluded.traceparent,
+    finished_at = null,
     retry_at = null,
     refusals = 0,
     version = jobs.version + 1,
     updated_at = now(),
-    -- A reschedule replaces the whole request; a cancel leaves it readable.
-    (revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, traceparent) = (
-        select excluded.revision, excluded.topic, excluded.payload, excluded.webhook, excluded.rule,
-               excluded.rule_index, excluded.misfire, excluded.misfire_grace_seconds, excluded.traceparent
-         where excluded.status = 'pending'
+    -- A paused job that is rescheduled stays paused. For a job that has ended a new life begins, which counts from the
+    -- beginning and, if the id has no owner, has the user of the request for one.
+    (status, life, sequence, last_due_at, created_at, owner) = (
+        select jobs.status, jobs.life, jobs.sequence, jobs.last_due_at, jobs.created_at, jobs.owner
+         where jobs.status in ('pending', 'paused')
         union all
-        select jobs.revision, jobs.topic, jobs.payload, jobs.webhook, jobs.rule,
-               jobs.rule_index, jobs.misfire, jobs.misfire_grace_seconds, jobs.traceparent
-         where excluded.status = 'cancelled')
-  where jobs.status in ('pending', 'paused') and (excluded.status = 'cancelled' or excluded.revision > jobs.revision)
-    and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))
-returning id, status, revision, next_run_at, owner, version = 1 as created,
-          status = 'pending' and next_run_at <= now() + make_interval(secs => $15) as due_soon
-"""
+        select 'pending', jobs.life + 1, 0, null, now(), coalesce(jobs.owner, excluded.owner)
+         where jobs.status in ('done', 'cancelled'))
+  where excluded.revision > {CLOSED_REVISION}
+    and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))
+returning id, status, revision, next_run_at, owner,
+          -- A reschedule sets updated_at alone.
+          created_at = updated_at as created,
+          status = 'pending' and next_run_at <= now() + make_interval(secs => $14) as due_soon
+"""  # noqa: S608 - put together from constants
 
 
-async def apply_changes(
-    connection: Connection, changes: Sequence[Change], operators: Sequence[str] = ()
+async def apply_requests(
+    connection: Connection, requests: Sequence[Schedule], operators: Sequence[str] = ()
 ) -> dict[str, StoredJob]:
-    """Create, reschedule and cancel jobs. Call it inside a transaction. Returns the jobs as they stand afterwards.
+    """Create and reschedule jobs, and begin new lives of those that have ended. Call it inside a transaction, with one
+    request per id. Returns the jobs as they stand afterwards.
 
-    After the commit: every id of the changes has a row; open rows have the highest revision seen; cancelled ids are
-    cancelled for good; and rows of an owner have changed only for the owner or an operator. It waits for rows that a
-    producer is firing, so a change applies whole or comes late.
-
-    Requests and cancels are one statement, in the order of ids: for that reason two consumers cannot deadlock.
+    After the commit: every id has a row with the highest revision seen, and a row whose revision was raised is open; a
+    new life has no trigger that the cancel of an earlier one dropped; and rows of an owner have changed only for the
+    owner or an operator. It waits for rows that a producer is firing, so a change applies whole or comes late.
     """
-    rows = [_columns(change) for change in changes]
+    rows = [_columns(request) for request in requests]
     applied = await connection.fetch(
-        APPLY_CHANGES,
+        APPLY_REQUESTS,
         *(list(column) for column in zip(*rows, strict=True)),
         list(operators),
         wake_producers.NOTIFY_WITHIN_SECONDS,
     )
-    jobs = {row["id"]: _stored(row, applied=True, created=row["created"]) for row in applied}
-    if unchanged := [change.id for change in changes if change.id not in jobs]:
-        jobs |= await _read_jobs(connection, unchanged)
+    jobs = {row["id"]: _applied(row) for row in applied}
+    if len(jobs) < len(requests):
+        jobs |= await _read_jobs(connection, [request.id for request in requests if request.id not in jobs])
     if any(job.due_soon for job in jobs.values()):
         await wake_producers.notify(connection)
     return jobs
 
 
-def _columns(change: Change) -> tuple[object, ...]:
-    status = JobStatus.PENDING if change.cancelled_by is None else JobStatus.CANCELLED
-    wanted = change.schedule
-    if wanted is None:
-        # A cancel that may have overtaken its request: a cancelled row, by which the late request learns that it is
-        # cancelled.
-        return (change.id, status, 0, "default", None, None, None, 1, Misfire.ALL, 0, None, None, change.user)
+def _columns(request: Schedule) -> tuple[object, ...]:
     return (
-        change.id,
-        status,
-        wanted.revision,
-        wanted.topic,
-        wanted.payload,
-        wanted.webhook,
-        wanted.rule.to_json() if wanted.rule else None,
-        wanted.rule_index,
-        wanted.misfire,
-        wanted.misfire_grace_seconds,
-        wanted.next_run_at if status is JobStatus.PENDING else None,
-        wanted.traceparent,
-        change.user,
+        request.id,
+        request.revision,
+        request.topic,
+        request.payload,
+        request.webhook,
+        request.rule.to_json() if request.rule else None,
+        request.rule_index,
+        request.misfire,
+        request.misfire_grace_seconds,
+        request.next_run_at,
+        request.traceparent,
+        request.user,
     )
 
 
-# due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock.
-READ_JOBS = """
-select id, status, revision, next_run_at, owner,
+def _applied(row: asyncpg.Record) -> StoredJob:
+    return StoredJob(
+        JobStatus(row["status"]),
+        row["revision"],
+        row["next_run_at"],
+        applied=True,
+        created=row["created"],
+        owner=row["owner"],
+        due_soon=row["due_soon"],
+    )
+
+
+# due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock. The
+# texts of payload and webhook are those that a request brought: Postgres keeps json byte for byte.
+READ_JOBS = f"""
+select id, status, {CLOSED_REVISION} as revision, next_run_at, owner, finished_at, topic, rule,
+       sha256(convert_to(payload::text, 'UTF8')) as payload, sha256(convert_to(webhook::text, 'UTF8')) as webhook,
        status = 'pending' and coalesce(retry_at, next_run_at) between now() - make_interval(secs => $2)
                                                                   and clock_timestamp() + make_interval(secs => $2)
        as due_soon
   from jobs
  where id = any($1::text[])
-"""
+"""  # noqa: S608
 
 
 async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, StoredJob]:
-    """Return the jobs that APPLY_CHANGES did not change. It has locked their rows, so they are as it saw them."""
+    """Return the jobs that APPLY_REQUESTS did not change. It has locked their rows, so they are as it saw them."""
     rows = await connection.fetch(READ_JOBS, ids, wake_producers.NOTIFY_WITHIN_SECONDS)
-    return {row["id"]: _stored(row) for row in rows}
+    return {
+        row["id"]: StoredJob(
+            JobStatus(row["status"]),
+            row["revision"],
+            row["next_run_at"],
+            applied=False,
+            created=False,
+            owner=row["owner"],
+            due_soon=row["due_soon"],
+            finished_at=row["finished_at"],
+            content=Content(row["topic"], row["payload"], row["webhook"], row["rule"], row["next_run_at"]),
+        )
+        for row in rows
+    }
 
 
-def _stored(row: asyncpg.Record, *, applied: bool = False, created: bool = False) -> StoredJob:
-    status, revision, next_run_at, owner = JobStatus(row["status"]), row["revision"], row["next_run_at"], row["owner"]
-    return StoredJob(status, revision, next_run_at, applied, created, owner, row["due_soon"])
+# The update changes nothing, and still locks the rows that are there, in the order of ids like the new ones.
+LOCK_OR_MARK = """
+insert into jobs (id, status, revision, owner, life, topic, misfire, misfire_grace_seconds, finished_at)
+select m.id, 'cancelled', m.revision, m.owner, 0, 'default', 'all', 0, now()
+  from unnest($1::text[], $2::bigint[], $3::text[]) as m(id, revision, owner)
+ order by m.id
+on conflict (id) do update set version = jobs.version where false
+returning id
+"""
+
+READ_LOCKED = f"""
+select id, status, {CLOSED_REVISION} as revision, owner from jobs where id = any($1::text[])
+"""  # noqa: S608
+
+
+async def lock_or_mark(connection: Connection, marks: Sequence[Mark]) -> dict[str, CancelledJob]:
+    """Lock the jobs of these ids, and mark the ids that have none. Call it inside a transaction, with one mark per id.
+    Returns the jobs; the ids that are missing have a mark now. It waits for rows that a producer is firing.
+
+    After the commit: every id has a row.
+    """
+    rows = [(mark.id, mark.revision, mark.owner) for mark in marks]
+    marked = await connection.fetch(LOCK_OR_MARK, *(list(column) for column in zip(*rows, strict=True)))
+    if len(marked) == len(marks):
+        return {}
+    others = {mark.id for mark in marks} - {row["id"] for row in marked}
+    locked = await connection.fetch(READ_LOCKED, list(others))
+    return {row["id"]: CancelledJob(JobStatus(row["status"]), row["revision"], row["owner"]) for row in locked}
+
+
+# A cancel leaves the request of the job readable. A job that has ended keeps its end: only its revision rises.
+CANCEL = """
+update jobs
+   set status = case when jobs.status = 'done' then jobs.status else 'cancelled' end,
+       revision = c.revision,
+       next_run_at = null,
+       finished_at = coalesce(jobs.finished_at, now()),
+       retry_at = null,
+       refusals = 0,
+       version = jobs.version + 1,
+       updated_at = now()
+  from unnest($1::text[], $2::bigint[]) as c(id, revision)
+ where jobs.id = c.id and (jobs.status in ('pending', 'paused') or jobs.revision < c.revision)
+"""
+
+
+async def store_cancels(connection: Connection, revisions: Mapping[str, int], locked: Collection[str]) -> None:
+    """Cancel the jobs with these revisions, which must be locked.
+
+    After the commit: they are cancelled, if they were open, and requests up to these revisions change nothing.
+    """
+    if revisions:
+        await connection.execute(CANCEL, list(revisions), list(revisions.values()))
+    if unchanged := [job_id for job_id in locked if job_id not in revisions]:
+        await wake_producers.notify_if_held_up(connection, unchanged)
 
 
 async def database_now(connection: Connection) -> datetime:

@@ -1,57 +1,67 @@
-"""The consumer's SQL for pauses, resumes and triggers. Both functions first lock their jobs in the order of ids: they
-wait for jobs that a producer is firing, two consumers cannot deadlock, and the next statement sees the committed rows.
+"""The consumer's SQL for pauses, resumes and triggers. They first lock their jobs in the order of ids: they wait for
+jobs that a producer is firing, two consumers cannot deadlock, and the next statement sees the committed rows.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from consumer.commands.parse import Pause, Resume, Trigger
-from consumer.commands.pause_and_trigger import LockedJob, StoredTriggers, TriggerKey, first_positions, last_per_job
+import asyncpg
+
+from consumer.commands.parse import Trigger
+from consumer.commands.pause_and_trigger import LockedJob, PauseChange, StoredTriggers, TriggerKey, first_positions
 from shared.contract.job_status import OPEN, JobStatus
 from shared.postgres import wake_producers
 from shared.postgres.pool import Connection
 
 LOCK_JOBS = """
-select id, status, next_run_at, owner from jobs where id = any($1::text[]) order by id for no key update
+select id, status, next_run_at, owner, revision, pause_revision
+  from jobs where id = any($1::text[]) order by id for no key update
 """
 
 
-async def _lock_jobs(connection: Connection, ids: Collection[str]) -> dict[str, LockedJob]:
+async def lock_jobs(connection: Connection, ids: Collection[str]) -> dict[str, LockedJob]:
+    """Lock jobs until the transaction ends, and return them. An id without a job is missing."""
     rows = await connection.fetch(LOCK_JOBS, sorted(ids))
-    return {row["id"]: LockedJob(JobStatus(row["status"]), row["next_run_at"], row["owner"]) for row in rows}
+    return {
+        row["id"]: LockedJob(
+            JobStatus(row["status"]), row["next_run_at"], row["owner"], row["revision"], row["pause_revision"]
+        )
+        for row in rows
+    }
 
 
 PAUSE_OR_RESUME = """
 update jobs
-   set status = w.status, retry_at = null, refusals = 0, version = jobs.version + 1, updated_at = now()
-  from unnest($1::text[], $2::text[], $3::text[]) as w(id, status, by)
- where jobs.id = w.id and jobs.status in ('pending', 'paused') and jobs.status <> w.status
-   and (jobs.owner is null or jobs.owner = w.by or w.by = any($4::text[]))
-returning jobs.id, jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $5) as due_soon
+   set status = w.status,
+       pause_revision = w.pause_revision,
+       retry_at = case when jobs.status = w.status then jobs.retry_at end,
+       refusals = case when jobs.status = w.status then jobs.refusals else 0 end,
+       version = jobs.version + 1,
+       updated_at = now()
+  from unnest($1::text[], $2::text[], $3::bigint[]) as w(id, status, pause_revision)
+ where jobs.id = w.id and jobs.status in ('pending', 'paused')
+returning jobs.id, jobs.status = 'pending' and next_run_at <= now() + make_interval(secs => $4) as due_soon
 """
 
 
-async def pause_or_resume(
-    connection: Connection, commands: Sequence[Pause | Resume], operators: Sequence[str]
-) -> dict[str, LockedJob]:
-    """Pause and resume jobs. Call it inside a transaction. Returns the jobs as they were before.
+async def store_pauses(connection: Connection, changes: Mapping[str, PauseChange], locked: Collection[str]) -> None:
+    """Pause and resume the jobs that change, which must be locked.
 
-    After the commit: open jobs are paused, or pending, as the last command for each of them says.
+    After the commit: they are paused, or pending, as the last command for each of them says, and their pause_revision
+    is the highest of those commands.
     """
-    last = last_per_job(commands)
-    jobs = await _lock_jobs(connection, last)
-    changed = await connection.fetch(
-        PAUSE_OR_RESUME,
-        list(last),
-        [JobStatus.PAUSED if isinstance(command, Pause) else JobStatus.PENDING for command in last.values()],
-        [command.user for command in last.values()],
-        operators,
-        wake_producers.NOTIFY_WITHIN_SECONDS,
-    )
+    changed: list[asyncpg.Record] = []
+    if changes:
+        changed = await connection.fetch(
+            PAUSE_OR_RESUME,
+            list(changes),
+            [change.status for change in changes.values()],
+            [change.pause_revision for change in changes.values()],
+            wake_producers.NOTIFY_WITHIN_SECONDS,
+        )
     if any(row["due_soon"] for row in changed):
         await wake_producers.notify(connection)
-    elif unchanged := jobs.keys() - {row["id"] for row in changed}:
+    elif unchanged := set(locked) - {row["id"] for row in changed}:
         await wake_producers.notify_if_held_up(connection, unchanged)
-    return jobs
 
 
 # Triggers are numbered within their job. The count is a column of the job, so retention, which deletes old triggers,
@@ -70,10 +80,10 @@ with added as (
        set trigger_sequence = jobs.trigger_sequence + f.number, version = jobs.version + 1, updated_at = now()
       from (select job_id, count(*) as number from added group by job_id) as f
      where jobs.id = f.job_id and jobs.status in ('pending', 'paused')
-    returning jobs.id, jobs.trigger_sequence - f.number as before
+    returning jobs.id, jobs.trigger_sequence - f.number as before, jobs.life
 )
-insert into triggers (job_id, trigger_id, sequence, payload, traceparent)
-select added.job_id, added.trigger_id, counted.before + added.n, added.payload::json, added.traceparent
+insert into triggers (job_id, trigger_id, sequence, payload, traceparent, life)
+select added.job_id, added.trigger_id, counted.before + added.n, added.payload::json, added.traceparent, counted.life
   from added join counted on counted.id = added.job_id
 returning job_id, trigger_id
 """
@@ -87,7 +97,7 @@ async def insert_triggers(
     After the commit: every trigger of an open job has one row, and each new one the next number of its job.
     """
     triggers = [commands[position] for position in first_positions(commands).values()]
-    jobs = await _lock_jobs(connection, {trigger.id for trigger in triggers})
+    jobs = await lock_jobs(connection, {trigger.id for trigger in triggers})
     rows = [(t.id, t.trigger_id, t.payload, t.traceparent, t.user) for t in triggers]
     inserted = await connection.fetch(INSERT_TRIGGERS, *(list(column) for column in zip(*rows, strict=True)), operators)
     if inserted:

@@ -76,7 +76,7 @@ def _plan(job: DueJob, now: datetime, yielder: LoopYielder) -> Plan | None:
 def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: datetime, names: Names) -> OutgoingMessage:
     """Write the ScheduleDue of one occurrence. Published again, it has the same idempotency key."""
     due_at = format_instant(occurrence.at)
-    key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)
+    key = idempotency_key(job.id, due_at, job.topic, job.trigger_id, job.life)
     content: dict[str, object] = {
         "id": job.id,
         "topic": job.topic,

@@ -30,7 +30,7 @@ DUE_NOW_SECONDS = 30
 _CLAIMED = """
 with table_lock as (update jobs set version = version where false)
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, traceparent, null as trigger_id, now() as now
+       refusals, traceparent, null as trigger_id, life, now() as now
   from jobs
  where status = 'pending'"""
 
@@ -183,6 +183,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, moment: date
                 refusals=row["refusals"],
                 traceparent=row["traceparent"],
                 trigger_id=row["trigger_id"],
+                life=row["life"],
             )
             for row in rows
         ],

@@ -10,11 +10,12 @@ from shared.contract.job_status import JobStatus
 from shared.postgres.pool import Connection
 
 # The claim locks the job, too: a cancel waits until the trigger is published. The claim drops triggers of jobs that
-# were cancelled before. A trigger of a job that is done meanwhile is fired.
+# were cancelled before. A trigger of a job that is done meanwhile is fired. If a new life of the id has begun, it is
+# fired with the topic, webhook and payload of the new life.
 CLAIM_TRIGGERS = """
 with due as materialized (
-    select t.job_id, t.trigger_id, t.sequence, t.requested_at, t.refusals, t.traceparent, j.version, j.status, j.topic,
-           coalesce(t.payload, j.payload) as payload, j.webhook
+    select t.job_id, t.trigger_id, t.sequence, t.requested_at, t.refusals, t.traceparent, t.life, j.version, j.status,
+           j.topic, coalesce(t.payload, j.payload) as payload, j.webhook
       from triggers t join jobs j on j.id = t.job_id
      where t.fired_at is null and t.fire_at <= coalesce($1::timestamptz, now())
      order by t.fire_at limit $2 for no key update skip locked
@@ -24,7 +25,7 @@ with due as materialized (
 )
 select job_id as id, trigger_id, version, topic, payload, webhook, null as rule, 1 as rule_index, 'all' as misfire,
        0 as misfire_grace_seconds, requested_at as next_run_at, sequence - 1 as sequence, refusals, traceparent,
-       now() as now
+       life, now() as now
   from due
  where status <> 'cancelled'
 """

@@ -102,6 +102,8 @@ def _check_header_values(headers: dict[str, str]) -> dict[str, str]:
 
 Text = Annotated[str, AfterValidator(_check_no_nul)]
 JobId = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
+Revision = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Note = Annotated[Text, StringConstraints(max_length=500)]
 Topic = Annotated[
     str,
     StringConstraints(max_length=128),
@@ -156,14 +158,21 @@ def format_instant(instant: datetime) -> str:
     return orjson.dumps(in_utc, option=AS_INSTANTS)[1:-1].decode()
 
 
-def idempotency_key(job_id: str, due_at: datetime | str, topic: str, trigger_id: str | None = None) -> str:
+def idempotency_key(
+    job_id: str, due_at: datetime | str, topic: str, trigger_id: str | None = None, life: int = 1
+) -> str:
     """Return the key of an occurrence: the same for every publish and every delivery attempt, on every replica. A
-    trigger adds its id, so its key differs from that of an occurrence or another trigger at the same moment. `due_at`
-    may be a text, if the caller has it as messages write it. NUL separates the parts, because no part can contain it:
-    `a-b` + `c` and `a` + `b-c` get different keys.
+    trigger adds its id, so its key differs from that of an occurrence or another trigger at the same moment. A later
+    life of the id adds its number, after the trigger's id or an empty text, which no trigger has for an id: the same
+    moment in another life has another key. `due_at` may be a text, if the caller has it as messages write it. NUL
+    separates the parts, because no part can contain it: `a-b` + `c` and `a` + `b-c` get different keys.
     """
-    parts = (job_id, due_at if isinstance(due_at, str) else format_instant(due_at), topic)
-    text = "\0".join(parts if trigger_id is None else (*parts, trigger_id))
+    parts: tuple[str, ...] = (job_id, due_at if isinstance(due_at, str) else format_instant(due_at), topic)
+    if life > 1:
+        parts = (*parts, trigger_id or "", str(life))
+    elif trigger_id is not None:
+        parts = (*parts, trigger_id)
+    text = "\0".join(parts)
     return "event-" + sha256(text.encode()).hexdigest()[:32]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shared.contract.fields import Headers, HttpUrl, IdempotencyKey, JobId, SecretName, Text, Topic
+from shared.contract.fields import Headers, HttpUrl, IdempotencyKey, JobId, Note, Revision, SecretName, Text, Topic
 
 REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     RESCHEDULED = "rescheduled"
     DUPLICATE = "duplicate"
     CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
     PAUSED = "paused"
     RESUMED = "resumed"
     TRIGGERED = "triggered"
@@ -127,11 +128,9 @@ class ScheduleRequest(_Command):
     misfire_grace_seconds: int = Field(
         default=60, ge=0, le=366 * 86400, description="how late an occurrence may be and still ring", examples=[300]
     )
-    revision: int = Field(
+    revision: Revision = Field(
         default=1,
-        ge=0,
-        le=2**63 - 1,
-        description="a higher one reschedules, an equal or lower one is a duplicate",
+        description="a higher one reschedules, or uses an ended id again; an equal or lower one is a duplicate",
         examples=[2],
     )
 
@@ -151,22 +150,43 @@ class ScheduleRequest(_Command):
         return self
 
 
-class ScheduleCancel(_Command):
+class _RevisedCommand(_Command):
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+
+
+class ScheduleCancel(_RevisedCommand):
     """Ring no more."""
 
-    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    revision: Revision | None = Field(
+        default=None,
+        description="closes every revision up to this one; missing: the one that is there",
+        examples=[2],
+    )
+    note: Note | None = Field(default=None, description="why, for people", examples=["paid by hand"])
 
 
-class SchedulePause(_Command):
+class SchedulePause(_RevisedCommand):
     """Keep the schedule, and do not ring until it is resumed."""
 
-    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    revision: Revision | None = Field(
+        default=None,
+        description="speaks of every revision up to this one, and comes after every lower pause and resume; missing: "
+        "of the one that is there",
+        examples=[3],
+    )
+    note: Note | None = Field(default=None, description="why, for people", examples=["holidays"])
 
 
-class ScheduleResume(_Command):
+class ScheduleResume(_RevisedCommand):
     """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
 
-    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    revision: Revision | None = Field(
+        default=None,
+        description="speaks of every revision up to this one, and comes after every lower pause and resume; missing: "
+        "of the one that is there",
+        examples=[4],
+    )
+    note: Note | None = Field(default=None, description="why, for people", examples=["back from the holidays"])
 
 
 class ScheduleTrigger(_Command):
@@ -228,7 +248,7 @@ class ScheduleReply(BaseModel):
     )
     errors: list[str] = Field(
         default_factory=list,
-        description="each names its field first",
+        description="each names its field first; those of a duplicate or unknown say why it is one",
         examples=[["timezone: 'Mars/Olympus' is not an IANA time zone"]],
     )
 

@@ -24,11 +24,12 @@ begin
             ('duebell_consumer', 'select on duebell_migrations'),
             ('duebell_consumer', 'select on jobs'),
             ('duebell_consumer', 'insert (id, status, revision, topic, payload, webhook, rule, rule_index, misfire,
-                misfire_grace_seconds, next_run_at, traceparent, finished_at, owner) on jobs'),
+                misfire_grace_seconds, next_run_at, traceparent, finished_at, owner, life) on jobs'),
             ('duebell_consumer', 'update (status, next_run_at, finished_at, retry_at, refusals, version, updated_at,
                 revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, traceparent,
-                trigger_sequence) on jobs'),
-            ('duebell_consumer', 'select, insert (job_id, trigger_id, sequence, payload, traceparent) on triggers'),
+                trigger_sequence, life, sequence, last_due_at, created_at, owner, pause_revision) on jobs'),
+            ('duebell_consumer', 'select, delete, insert (job_id, trigger_id, sequence, payload, traceparent, life)
+                on triggers'),
 
             ('duebell_producer', 'select on duebell_migrations'),
             ('duebell_producer', 'select, delete on jobs'),

@@ -24,7 +24,7 @@ def request(revision: int) -> Callable[[str], Command]:
 
 
 def cancel(job_id: str) -> Command:
-    return "schedule.cancel", {"id": job_id}
+    return "schedule.cancel", {"id": job_id, "revision": 2}
 
 
 async def test_every_order_of_request_reschedule_and_cancel_over_two_consumers_ends_the_same(
@@ -37,6 +37,7 @@ async def test_every_order_of_request_reschedule_and_cancel_over_two_consumers_e
             await consumers.enter_async_context(running_consumer(site, batch_size=1))
         for kind, steps, end in (
             ("cancelled", (request(1), request(2), cancel), ("cancelled", None)),
+            ("begun-again", (request(2), cancel, request(3)), ("pending", "3")),
             ("revised", (request(1), request(2), request(3)), ("pending", "3")),
         ):
             for number, order in enumerate(permutations(steps)):

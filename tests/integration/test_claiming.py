@@ -185,7 +185,6 @@ class HeldClaim:
     ("command", "reason"),
     [
         ("cancel", "came late"),
-        ("reschedule", "came late"),
         ("pause", "the job is done"),
         ("resume", "the job is done"),
         ("trigger", "the job is done"),
@@ -207,6 +206,25 @@ async def test_a_command_for_a_row_being_fired_waits_and_learns_that_it_came_lat
             assert reply["outcome"] == "rejected"
             assert reason in reply["errors"][0]
             assert (await read_job(watcher, "job-000001"))["status"] == "done"
+    finally:
+        await watcher.close(timeout=5)
+
+
+async def test_a_reschedule_of_a_row_being_fired_waits_and_begins_a_new_life(
+    site: Site, app: Application, database: Any
+) -> None:
+    await insert_due(database, 1, late=timedelta(hours=1))
+    claim = HeldClaim(database)
+    await claim.take()
+    watcher = await asyncpg.connect(site.database_url, timeout=PATIENCE)
+    try:
+        async with running_consumer(site):
+            asked = await _send(app, "reschedule")
+            await eventually(lambda: a_session_waits_for_a_lock(watcher))
+            await claim.finish("done")
+            assert (await app.reply(asked))["outcome"] == "accepted"
+            row = await read_job(watcher, "job-000001")
+            assert (row["status"], row["life"], row["sequence"]) == ("pending", 2, 0)
     finally:
         await watcher.close(timeout=5)
 

@@ -71,14 +71,20 @@ async def test_a_cancel_that_overtakes_its_request_cancels_the_request_too(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site):
-        assert (await app.cancel("job-1"))["outcome"] == "cancelled"
-        assert (await app.request(a_request()))["outcome"] == "cancelled"
-        assert (await app.request(a_request(revision=2)))["outcome"] == "cancelled"
+        unknown = await app.cancel("job-1", revision=2, note="never mind")
+        assert unknown["outcome"] == "unknown"
+        assert unknown["errors"] == ["id: there is no such job; a request with a revision higher than 2 is taken"]
+        for revision in (1, 2):
+            reply = await app.request(a_request(revision=revision))
+            assert reply["outcome"] == "duplicate"
+            assert reply["errors"][0].startswith("id: the job is cancelled since 20")
+            assert reply["errors"][0].endswith("; a revision higher than 2 uses the id again")
         assert (await read_job(database, "job-1"))["status"] == "cancelled"
+        assert (await app.cancel("job-1"))["outcome"] == "cancelled", "the id is known now"
         assert await app.count(site.names.parked) == 0, "nothing is wrong with a request that was overtaken"
 
 
-async def test_late_commands_are_rejected_and_a_late_reschedule_is_parked(
+async def test_a_late_cancel_is_rejected_and_a_late_reschedule_begins_a_new_life(
     site: Site, app: Application, database: Any
 ) -> None:
     async with running_consumer(site):
@@ -87,12 +93,11 @@ async def test_late_commands_are_rejected_and_a_late_reschedule_is_parked(
         cancel = await app.cancel("job-1")
         assert cancel["outcome"] == "rejected"
         assert "came late" in cancel["errors"][0]
-        request = await app.request(a_request(revision=2))
-        assert request["outcome"] == "rejected"
-        assert request["errors"][0].startswith("revision:")
-        [parked] = await app.parked(1)
-        assert json.loads(parked.body)["revision"] == 2
         assert (await read_job(database, "job-1"))["status"] == "done"
+        assert (await app.request(a_request(revision=2)))["outcome"] == "accepted"
+        row = await read_job(database, "job-1")
+        assert (row["status"], row["revision"], row["life"]) == ("pending", 2, 2)
+        assert await app.count(site.names.parked) == 0
 
 
 async def test_the_reply_shows_the_next_three_instants(site: Site, app: Application) -> None:
@@ -178,7 +183,7 @@ async def test_four_consumers_with_shuffled_commands_end_where_one_would(
         for revision in (1, 2, 3)
         for _ in range(2)
     ]
-    commands += [("schedule.cancel", {"id": job_id}) for job_id in ids[::3]]
+    commands += [("schedule.cancel", {"id": job_id, "revision": 3}) for job_id in ids[::3]]
     chance.shuffle(commands)
     async with AsyncExitStack() as consumers:
         for size in (3, 7, 20, 50):

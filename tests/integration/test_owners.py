@@ -86,10 +86,37 @@ async def test_a_cancel_that_comes_before_its_request_owns_the_cancelled_row(
     site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
     async with running_consumer(site):
-        assert (await app.ask({"id": "job-1"}, key="schedule.cancel", user_id=OPERATOR))["outcome"] == "cancelled"
+        assert (await app.ask({"id": "job-1"}, key="schedule.cancel", user_id=OPERATOR))["outcome"] == "unknown"
         assert (await read_job(database, "job-1"))["owner"] == OPERATOR
         assert (await stranger.ask(a_request(), user_id=APPLICATION))["errors"] == NOT_THE_OWNER
-        assert (await app.ask(a_request(), user_id=OPERATOR))["outcome"] == "cancelled"
+        assert (await app.ask(a_request(), user_id=OPERATOR))["outcome"] == "duplicate"
+        assert (await app.ask(a_request(revision=2), user_id=OPERATOR))["outcome"] == "accepted"
+        assert (await read_job(database, "job-1"))["owner"] == OPERATOR
+
+
+async def test_only_the_owner_and_operators_begin_a_new_life_and_the_owner_stays(
+    site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    cancel = {"id": "job-1", "revision": 9}
+    async with running_consumer(site, operator_users=OPERATOR):
+        await stranger.ask(a_request(), user_id=APPLICATION)
+        await stranger.ask(cancel, key="schedule.cancel", user_id=APPLICATION)
+        assert (await app.ask(a_request(revision=10)))["errors"] == NOT_THE_OWNER
+        assert (await read_job(database, "job-1"))["status"] == "cancelled"
+        assert (await app.ask(a_request(revision=11), user_id=OPERATOR))["outcome"] == "accepted"
+        row = await read_job(database, "job-1")
+        assert (row["status"], row["owner"], row["life"]) == ("pending", APPLICATION, 2)
+
+
+async def test_a_new_life_of_an_id_without_an_owner_belongs_to_the_user_of_its_request(
+    site: Site, app: Application, stranger: Application, database: Any
+) -> None:
+    """Otherwise a user could cancel ids of others in advance, and command their jobs later."""
+    async with running_consumer(site):
+        assert (await stranger.ask({"id": "job-1"}, key="schedule.cancel"))["outcome"] == "unknown"
+        assert (await app.ask(a_request(revision=2), user_id=OPERATOR))["outcome"] == "accepted"
+        assert (await read_job(database, "job-1"))["owner"] == OPERATOR
+        assert (await stranger.ask(a_request(revision=3)))["errors"] == NOT_THE_OWNER
 
 
 async def test_where_user_id_is_required_a_command_without_it_is_rejected_and_parked(

@@ -7,10 +7,13 @@ import asyncpg
 import pytest
 
 from shared.contract.job_status import JOB_MOVES, JobStatus
-from shared.postgres.migrate import apply, current_version, migrate, newest_version
+from shared.postgres.migrate import CREATE_LEDGER, apply, current_version, migrate, newest_version
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.job_rows import insert_due
+from tests.support.services import ROOT
 from tests.support.stores import Site, Stores
+
+MIGRATIONS = ROOT / "shared" / "postgres" / "migrations"
 
 MOVE = {
     JobStatus.PENDING: "status = 'pending', next_run_at = now(), finished_at = null",
@@ -31,6 +34,90 @@ async def test_the_database_allows_exactly_the_legal_moves(database: Any, before
     else:
         with pytest.raises(asyncpg.CheckViolationError, match="cannot become"):
             await database.execute(f"update jobs set {MOVE[after]}")
+
+
+ENDED = sorted(status for status, moves in JOB_MOVES.items() if not moves)
+NEW_LIFE = f"{MOVE[JobStatus.PENDING]}, revision = revision + 1, life = life + 1"
+
+
+@pytest.mark.parametrize("before", ENDED)
+async def test_a_higher_revision_begins_a_new_life_of_an_ended_id_or_is_closed(
+    database: Any, before: JobStatus
+) -> None:
+    await insert_due(database, 1)
+    await database.execute(f"update jobs set {MOVE[before]}")
+    await database.execute("update jobs set revision = revision + 1")
+    assert await database.fetchval("select status from jobs") == before
+    await database.execute(f"update jobs set {NEW_LIFE}")
+    assert await database.fetchval("select status from jobs") == JobStatus.PENDING
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"{MOVE[JobStatus.PENDING]}, revision = revision, life = life + 1",
+        f"{MOVE[JobStatus.PENDING]}, revision = revision - 1, life = life + 1",
+        f"{MOVE[JobStatus.PENDING]}, revision = revision + 1",
+        f"{MOVE[JobStatus.PENDING]}, revision = revision + 1, life = life + 2",
+        f"{MOVE[JobStatus.PAUSED]}, revision = revision + 1, life = life + 1",
+        "revision = revision - 1",
+        "revision = revision + 1, life = life + 1",
+        "payload = '1'",
+    ],
+)
+@pytest.mark.parametrize("before", ENDED)
+async def test_nothing_else_changes_a_job_that_has_ended(database: Any, before: JobStatus, change: str) -> None:
+    await insert_due(database, 1)
+    await database.execute(f"update jobs set {MOVE[before]}")
+    with pytest.raises(asyncpg.CheckViolationError, match="cannot become"):
+        await database.execute(f"update jobs set {change}")
+
+
+@pytest.mark.parametrize(("before", "kept"), [(JobStatus.DONE, 2), (JobStatus.CANCELLED, 1)])
+async def test_a_new_life_drops_the_unfired_triggers_of_a_cancelled_one_alone(
+    database: Any, before: JobStatus, kept: int
+) -> None:
+    await insert_due(database, 1)
+    await database.execute(
+        "insert into triggers (job_id, trigger_id, sequence, fired_at)"
+        " select id, n::text, n, case when n = 2 then now() end from jobs, generate_series(1, 2) as n"
+    )
+    await database.execute(f"update jobs set {MOVE[before]}")
+    await database.execute(f"update jobs set {NEW_LIFE}")
+    assert await database.fetchval("select count(*) from triggers") == kept
+
+
+async def test_the_migration_of_lives_rewrites_no_table_and_takes_rows_as_they_are(
+    stores: Stores, database: Any
+) -> None:
+    """The rows are those of the release before, whose services go on inserting without the new columns."""
+    await database.execute("create database before_lives")
+    connection = await asyncpg.connect(stores.database("before_lives"), timeout=PATIENCE)
+    try:
+        files = sorted(MIGRATIONS.glob("*.sql"))
+        before = [file for file in files if file.name < "0006"]
+        await connection.execute(CREATE_LEDGER)
+        for number, file in enumerate(before, start=1):
+            entry = f"insert into duebell_migrations (version, name) values ({number}, '{file.name}')"
+            await apply(connection, file.read_text(), entry)
+        await insert_due(connection, 1000)
+        await connection.execute("insert into triggers (job_id, trigger_id, sequence) select id, 'x', 1 from jobs")
+        await connection.execute(f"update jobs set {MOVE[JobStatus.CANCELLED]} where id < 'job-000500'")
+        pages = "select array_agg(pg_relation_filenode(oid) order by relname) from pg_class where relname = any($1)"
+        tables = ["jobs", "triggers"]
+        files_before = await connection.fetchval(pages, tables)
+        assert await migrate(stores.database("before_lives")) == [file.name for file in files[len(before) :]]
+        assert await connection.fetchval(pages, tables) == files_before
+        await insert_due(connection, 1, prefix="of-an-old-consumer-")
+        await connection.execute("insert into triggers (job_id, trigger_id, sequence) select id, 'y', 2 from jobs")
+        lives = await connection.fetch(
+            "select distinct j.life, j.pause_revision, t.life from jobs j join triggers t on t.job_id = j.id"
+        )
+        assert [tuple(row) for row in lives] == [(1, 0, 1)]
+        await connection.execute(f"update jobs set {NEW_LIFE} where id = 'job-000001'")
+    finally:
+        await connection.close(timeout=5)
+        await database.execute("drop database before_lives with (force)")
 
 
 @pytest.mark.parametrize(

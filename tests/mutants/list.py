@@ -29,25 +29,54 @@ _CONSUMER = (
         name="stranger-reschedules",
         harm="Every user of the broker can reschedule and cancel the jobs of all others.",
         file="consumer/store/jobs.py",
-        before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))",
-        after="and $14::text[] is not null",
+        before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))",
+        after="and $13::text[] is not null",
         tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_no_other_user",),
     ),
     Mutant(
         name="older-revision-wins",
         harm="A request that was overtaken on its way undoes the reschedule that overtook it.",
         file="consumer/store/jobs.py",
-        before="excluded.revision > jobs.revision)",
-        after="excluded.revision <> jobs.revision)",
+        before="where excluded.revision > {CLOSED_REVISION}",
+        after="where excluded.revision <> {CLOSED_REVISION}",
         tests=("tests/integration/test_consumer.py::test_a_higher_revision_reschedules_and_a_lower_one_does_not",),
     ),
     Mutant(
         name="oldest-of-a-batch-wins",
         harm="Of two revisions that arrive together, the job keeps the older one.",
         file="consumer/commands/merge.py",
-        before="command.revision > change.schedule.revision:",
-        after="command.revision < change.schedule.revision:",
+        before="if request.revision > other.revision:",
+        after="if request.revision < other.revision:",
         tests=("tests/unit/test_merge.py::test_the_highest_revision_wins_in_every_order",),
+    ),
+    Mutant(
+        name="same-revision-again",
+        harm="A request that is delivered twice begins a rule anew, and one for an ended id is refused and parked.",
+        file="consumer/store/jobs.py",
+        before="where excluded.revision > {CLOSED_REVISION}",
+        after="where excluded.revision >= {CLOSED_REVISION}",
+        tests=(
+            "tests/integration/test_consumer.py::test_the_same_command_again_changes_nothing",
+            "tests/integration/test_lives.py::test_a_late_request_of_a_closed_revision_stays_out",
+        ),
+    ),
+    Mutant(
+        name="cancel-ignores-its-revision",
+        harm="A cancel that comes again, or late, ends a life that began after it was sent.",
+        file="consumer/commands/cancel.py",
+        before="if is_open and cancel.revision is not None and cancel.revision < job.revision:",
+        after="if is_open and cancel.revision is not None and cancel.revision < 0:",
+        tests=("tests/unit/test_cancelling.py::test_an_older_cancel_leaves_a_job_of_a_later_revision_alone",),
+    ),
+    Mutant(
+        name="new-life-keeps-its-count",
+        harm="The sequence of a new life goes on where the last one ended, and its events seem to be missing some.",
+        file="consumer/store/jobs.py",
+        before="select 'pending', jobs.life + 1, 0, null,",
+        after="select 'pending', jobs.life + 1, jobs.sequence, null,",
+        tests=(
+            "tests/integration/test_lives.py::test_a_new_life_begins_in_the_same_row_with_everything_of_its_request",
+        ),
     ),
     Mutant(
         name="resume-wakes-no-producer",
@@ -101,8 +130,8 @@ _PRODUCER = (
         name="key-of-the-publish",
         harm="An occurrence that is published twice after a crash carries two keys, and is handled twice.",
         file="producer/decisions/due_event.py",
-        before="key = idempotency_key(job.id, due_at, job.topic, job.trigger_id)",
-        after="key = idempotency_key(job.id, _format_fired_at(fired_at), job.topic, job.trigger_id)",
+        before="key = idempotency_key(job.id, due_at, job.topic, job.trigger_id, job.life)",
+        after="key = idempotency_key(job.id, _format_fired_at(fired_at), job.topic, job.trigger_id, job.life)",
         tests=("tests/unit/test_due_event.py::test_an_occurrence_that_is_published_again_has_the_same_key",),
     ),
     Mutant(
@@ -264,6 +293,16 @@ _DELIVERY = (
 )
 
 _SHARED = (
+    Mutant(
+        name="key-without-life",
+        harm="An id that is used again for the same moment has the key of its last life: receivers skip what rings.",
+        file="shared/contract/fields.py",
+        before="    if life > 1:",
+        after="    if life > 1_000_000:",
+        tests=(
+            "tests/unit/test_idempotency.py::test_the_key_of_a_later_life_has_the_place_of_the_trigger_and_the_life",
+        ),
+    ),
     Mutant(
         name="ack-before-commit",
         harm="A command is lost if the database does not take it.",

@@ -75,14 +75,14 @@ class Application:
     async def request(self, content: object) -> dict[str, Any]:
         return await self.ask(content)
 
-    async def cancel(self, job_id: str) -> dict[str, Any]:
-        return await self.ask({"id": job_id}, key="schedule.cancel")
+    async def cancel(self, job_id: str, **fields: Any) -> dict[str, Any]:
+        return await self.ask({"id": job_id, **fields}, key="schedule.cancel")
 
-    async def pause(self, job_id: str) -> dict[str, Any]:
-        return await self.ask({"id": job_id}, key="schedule.pause")
+    async def pause(self, job_id: str, **fields: Any) -> dict[str, Any]:
+        return await self.ask({"id": job_id, **fields}, key="schedule.pause")
 
-    async def resume(self, job_id: str) -> dict[str, Any]:
-        return await self.ask({"id": job_id}, key="schedule.resume")
+    async def resume(self, job_id: str, **fields: Any) -> dict[str, Any]:
+        return await self.ask({"id": job_id, **fields}, key="schedule.resume")
 
     async def trigger(self, job_id: str, trigger_id: str, **fields: Any) -> dict[str, Any]:
         return await self.ask({"id": job_id, "trigger_id": trigger_id, **fields}, key="schedule.trigger")

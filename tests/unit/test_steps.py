@@ -10,20 +10,21 @@ from tests.support.builders import a_schedule
 
 users = st.sampled_from([None, "alice", "bob"])
 ids = st.sampled_from(["a", "b", "c"])
+revisions = st.none() | st.integers(0, 5)
 commands = st.one_of(
     st.builds(
         lambda job, user, revision: a_schedule(id=job, user=user, revision=revision), ids, users, st.integers(1, 3)
     ),
-    st.builds(Cancel, ids, users),
-    st.builds(Pause, ids, users),
-    st.builds(Resume, ids, users),
+    st.builds(Cancel, ids, users, revisions),
+    st.builds(Pause, ids, users, revisions),
+    st.builds(Resume, ids, users, revisions),
     st.builds(Trigger, ids, st.sampled_from(["x", "y"]), user=users),
     st.builds(Refused, st.just(("id: is missing",))),
 )
 
 
 def contents(step: Step) -> dict[int, Schedule | Cancel | Pause | Resume | Trigger]:
-    parts = (step.scheduling, step.pausing, step.triggering)
+    parts = (step.scheduling, step.cancelling, step.pausing, step.triggering)
     return {
         position: command for part in parts for position, command in zip(part.positions, part.commands, strict=True)
     }
@@ -43,19 +44,29 @@ def test_every_command_is_in_one_step_and_those_of_an_id_in_order_of_arrival(bat
 
 
 @given(st.lists(commands, max_size=40))
-def test_in_a_step_an_id_has_one_user_and_is_either_scheduled_or_paused_and_triggered(batch: list[Command]) -> None:
+def test_in_a_step_an_id_has_one_user_and_no_command_is_stored_before_an_earlier_one(batch: list[Command]) -> None:
+    """Pauses and triggers of one id may change places: each leaves the job open, as the other one needs it."""
     for step in cut_into_steps(batch):
-        kinds: dict[str, set[tuple[bool, str | None]]] = {}
-        for command in contents(step).values():
-            kinds.setdefault(command.id, set()).add((isinstance(command, Schedule | Cancel), command.user))
-        assert kinds, "no step is empty"
-        assert all(len(kind) == 1 for kind in kinds.values())
+        in_order = sorted(contents(step).items())
+        assert in_order, "no step is empty"
+        for job_id in {command.id for _, command in in_order}:
+            of_job = [command for _, command in in_order if command.id == job_id]
+            assert len({command.user for command in of_job}) == 1
+            places = [0 if isinstance(one, Schedule) else 1 if isinstance(one, Cancel) else 2 for one in of_job]
+            assert places == sorted(places)
+
+
+def test_a_request_and_its_cancel_share_a_step_and_a_request_after_a_cancel_does_not() -> None:
+    one, two, cancel = a_schedule(id="a"), a_schedule(id="a", revision=2), Cancel("a")
+    assert len(cut_into_steps([one, two, cancel, Pause("a"), Trigger("a", "x")])) == 1
+    assert [len(contents(step)) for step in cut_into_steps([one, cancel, two, cancel])] == [2, 2]
 
 
 def test_plain_requests_of_many_users_are_one_step_with_one_part() -> None:
     batch: list[Command] = [a_schedule(id=f"job-{n % 50}", user=f"user-{n % 50}", revision=n) for n in range(500)]
     [step] = cut_into_steps(batch)
-    assert (len(step.scheduling.commands), step.pausing.commands, step.triggering.commands) == (500, [], [])
+    assert len(step.scheduling.commands) == 500
+    assert not any(part.commands for part in (step.cancelling, step.pausing, step.triggering))
 
 
 def test_a_batch_of_refused_commands_has_no_step() -> None:
