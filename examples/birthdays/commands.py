@@ -55,7 +55,9 @@ def schedule(user_id: UUID, user: User, event: Event, terms: Terms) -> Command:
 
 
 def cancel(event: Event) -> Command:
-    return Command(CANCEL_KEY, correlation_id(event.id, event.revision), {"id": str(event.id)})
+    # With the revision, the cancel closes the last request even if it overtakes it on its way.
+    content = {"id": str(event.id), "revision": event.revision}
+    return Command(CANCEL_KEY, correlation_id(event.id, event.revision), content)
 
 
 def correlation_id(event_id: UUID, revision: int) -> str:
