@@ -23,6 +23,11 @@ from shared.recurrence.zones import Fold, Gap
 Id = Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")]
 Wait = Annotated[float, typer.Option(help="Seconds to wait for the reply.", min=0.1, max=600)]
 
+UpTo = Annotated[
+    int | None, typer.Option("--revision", help="Speaks of every revision up to this one; missing: of any.")
+]
+Note = Annotated[str | None, typer.Option(help="Why, for people.")]
+
 WHEN, WHAT, HOW = "When (exactly one of --at, --in, --rrule, --cron, --every)", "What", "Webhook"
 
 
@@ -48,7 +53,9 @@ def schedule(
     payload: Annotated[str | None, typer.Option(help="JSON, or @file, or @- for stdin.", rich_help_panel=WHAT)] = None,
     misfire: Annotated[Misfire | None, typer.Option(help="Occurrences that are late.", rich_help_panel=WHAT)] = None,
     misfire_grace_seconds: Annotated[int | None, typer.Option(rich_help_panel=WHAT)] = None,
-    revision: Annotated[int | None, typer.Option(help="A higher one reschedules.", rich_help_panel=WHAT)] = None,
+    revision: Annotated[
+        int | None, typer.Option(help="A higher one reschedules, or uses an ended id again.", rich_help_panel=WHAT)
+    ] = None,
     own: Annotated[
         bool, typer.Option("--own", help="Make the user of AMQP_URL its owner.", rich_help_panel=WHAT)
     ] = False,
@@ -108,33 +115,55 @@ def schedule(
     run(work())
 
 
-def cancel(id: Id, *, yes: Yes = False, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
-    """Cancel ID for good: it rings no more, and nothing brings it back.
+def cancel(
+    id: Id,  # noqa: A002
+    *,
+    revision: UpTo = None,
+    note: Note = None,
+    yes: Yes = False,
+    wait: Wait = 10.0,
+    as_json: AsJson = None,
+) -> None:
+    """Cancel ID: it rings no more, until a request with a higher revision uses the id again.
 
     Example: duebell cancel invoice-42 --yes
     """
 
     async def work() -> None:
-        require_consent(f"This cancels {id} for good", yes=yes)
-        await _tell(CANCEL_TYPE, CANCEL_KEY, {"id": id}, wait, as_json)
+        require_consent(f"This cancels {id}", yes=yes)
+        await _tell(CANCEL_TYPE, CANCEL_KEY, _content(id, revision, note), wait, as_json)
 
     run(work())
 
 
-def pause(id: Id, *, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
+def pause(
+    id: Id,  # noqa: A002
+    *,
+    revision: UpTo = None,
+    note: Note = None,
+    wait: Wait = 10.0,
+    as_json: AsJson = None,
+) -> None:
     """Pause ID: it keeps its place and does not ring until it is resumed.
 
     Example: duebell pause standup
     """
-    run(_tell(PAUSE_TYPE, PAUSE_KEY, {"id": id}, wait, as_json))
+    run(_tell(PAUSE_TYPE, PAUSE_KEY, _content(id, revision, note), wait, as_json))
 
 
-def resume(id: Id, *, wait: Wait = 10.0, as_json: AsJson = None) -> None:  # noqa: A002
+def resume(
+    id: Id,  # noqa: A002
+    *,
+    revision: UpTo = None,
+    note: Note = None,
+    wait: Wait = 10.0,
+    as_json: AsJson = None,
+) -> None:
     """Resume ID: what it missed is treated by its misfire policy.
 
     Example: duebell resume standup
     """
-    run(_tell(RESUME_TYPE, RESUME_KEY, {"id": id}, wait, as_json))
+    run(_tell(RESUME_TYPE, RESUME_KEY, _content(id, revision, note), wait, as_json))
 
 
 def trigger(
@@ -161,6 +190,10 @@ def trigger(
         await _tell(TRIGGER_TYPE, TRIGGER_KEY, content, wait, as_json)
 
     run(work())
+
+
+def _content(id: str, revision: int | None, note: str | None) -> dict[str, Any]:  # noqa: A002
+    return {name: value for name, value in (("id", id), ("revision", revision), ("note", note)) if value is not None}
 
 
 async def _tell(

@@ -239,7 +239,7 @@ async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site,
         assert "next run at" in listed
         assert "1 pending" in listed
         refused = await at_a_terminal(site, "cancel tea", answer="n\n")
-        assert "This cancels tea for good. Go on? [y/N]" in refused
+        assert "This cancels tea. Go on? [y/N]" in refused
         assert "nothing was changed" in refused
         accepted = await at_a_terminal(site, "cancel tea", answer="y\n")
         assert "cancelled" in accepted
