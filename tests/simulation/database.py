@@ -38,7 +38,7 @@ alter table deliveries alter next_attempt_at set default sim.now();
 alter table delivery_announcements alter announce_at set default sim.now();
 """
 EMPTY = "delete from delivery_announcements; delete from deliveries; delete from jobs"
-JOBS = "select id, status, revision, version, sequence, next_run_at, retry_at from jobs"
+JOBS = "select id, status, revision, life, version, sequence, next_run_at, retry_at from jobs"
 DELIVERIES = """
 select id, job_id, idempotency_key, status, version, retry_count, max_retries, next_attempt_at,
        (select count(*) from delivery_attempts where delivery_id = deliveries.id) as attempts,

@@ -1,10 +1,11 @@
-"""Checks at the end of a simulated history, when all work is done: every promise to the application must be kept."""
+"""Checks at the end of a simulated history, when all work is done: every promise to the application must be kept. Of
+the requests and cancels for an id the highest revision has won, and at the same revision the cancel.
+"""
 
-import json
 from collections.abc import Iterator
-from datetime import datetime
+from operator import attrgetter
 
-from tests.simulation.ledger import Asked, Ledger, PromiseBroken
+from tests.simulation.ledger import Ledger, PromiseBroken
 
 
 def check_final_state(ledger: Ledger) -> None:
@@ -14,17 +15,25 @@ def check_final_state(ledger: Ledger) -> None:
 
 def _of_jobs(ledger: Ledger) -> Iterator[str]:
     rung = set(ledger.occurrences.values())
-    for job_id in sorted({asked.id for asked in ledger.asked} | ledger.cancels):
+    for job_id in sorted({asked.id for asked in ledger.asked} | ledger.cancels.keys()):
         job = ledger.jobs.get(job_id)
         if job is None:
             yield f"{job_id} was confirmed to its application, and is lost"
-        elif job_id not in ledger.cancels:
-            yield from _missing(ledger, job_id, job["revision"], rung)
+            continue
+        newest = max((asked for asked in ledger.asked if asked.id == job_id), key=attrgetter("revision"), default=None)
+        closed = ledger.cancels.get(job_id, -1)
+        highest = max(closed, newest.revision if newest else -1)
+        if job["revision"] != highest:
+            yield f"revision {highest} of {job_id} was lost: it is at {job['revision']}"
+        if newest is not None and newest.revision > closed:
+            if job["status"] != "done":
+                yield f"{job_id} is {job['status']}, and no cancel closed revision {newest.revision}"
+            yield from (f"{job_id} never rang for {one[1]}" for one in newest.occurrences if one not in rung)
         elif (
             job["status"] != "cancelled" and job_id not in ledger.lost_replies and not _said(ledger, job_id, "rejected")
         ):
             yield f"{job_id} was to be cancelled, is {job['status']}, and its application got no answer"
-    wanted = {(asked.id, at) for asked in ledger.asked for at in asked.occurrences}
+    wanted = {occurrence for asked in ledger.asked for occurrence in asked.occurrences}
     yield from (f"{occurrence} rang, and no request had asked for it" for occurrence in rung - wanted)
 
 
@@ -39,24 +48,6 @@ def _of_webhooks(ledger: Ledger) -> Iterator[str]:
             yield f"{ledger.occurrences[key]} is COMPLETED, and its receiver knows nothing of it"
         elif key not in ledger.announced:
             yield f"how {ledger.occurrences[key]} ended was never announced"
-
-
-def _missing(ledger: Ledger, job_id: str, revision: int, rung: set[tuple[str, datetime]]) -> list[str]:
-    """Occurrences that never rang. The highest revision counts, unless it came too late and was parked."""
-    requests = {asked.revision: asked for asked in ledger.asked if asked.id == job_id}
-    newest = max(requests)
-    if revision not in requests:
-        return [f"{job_id} is at revision {revision}, which no request had"]
-    faults = []
-    if revision != newest and not _was_parked(ledger, requests[newest]):
-        faults.append(f"revision {newest} of {job_id} was lost: it is at {revision}")
-    faults += [f"{job_id} never rang for {at}" for at in requests[revision].occurrences if (job_id, at) not in rung]
-    return faults
-
-
-def _was_parked(ledger: Ledger, asked: Asked) -> bool:
-    bodies = [json.loads(message.body) for message in ledger.parked]
-    return any((body["id"], body.get("revision")) == (asked.id, asked.revision) for body in bodies)
 
 
 def _said(ledger: Ledger, job_id: str, outcome: str) -> bool:

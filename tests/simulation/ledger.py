@@ -16,6 +16,11 @@ from tests.simulation.worker import Worker
 FINAL = {"done", "cancelled", "COMPLETED", "FAILED"}
 
 
+# The job, the moment, and the revision of the request that asked for it, which comes back in the payload. A later life
+# of an id may be due at a moment of an earlier one: that is another occurrence.
+Occurrence = tuple[str, datetime, int]
+
+
 class PromiseBroken(AssertionError):
     """A history broke a promise of Duebell."""
 
@@ -26,7 +31,11 @@ class Asked:
 
     id: str
     revision: int
-    occurrences: tuple[datetime, ...]
+    moments: tuple[datetime, ...]
+
+    @property
+    def occurrences(self) -> list[Occurrence]:
+        return [(self.id, at, self.revision) for at in self.moments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +48,18 @@ class Lease:
 class Ledger:
     database: SimDatabase
     asked: list[Asked] = field(default_factory=list)
-    cancels: set[str] = field(default_factory=set)
+    cancels: dict[str, int] = field(default_factory=dict)  # the highest revision that was closed, by id
     replies: list[dict[str, Any]] = field(default_factory=list)
     lost_replies: set[str] = field(default_factory=set)  # ids whose reply was lost: replies are given at most once
     parked: list[OutgoingMessage] = field(default_factory=list)
     # ScheduleDue that the broker took, by key, and how many copies beyond the first the faults so far account for.
     rung: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
-    occurrences: dict[str, tuple[str, datetime]] = field(default_factory=dict)  # of each key
+    occurrences: dict[str, Occurrence] = field(default_factory=dict)  # of each key
     webhooks: set[str] = field(default_factory=set)  # keys that are to be delivered
     announced: set[str] = field(default_factory=set)  # keys whose delivery was said to have ended
     # What a receiver did that keeps the keys it has seen.
-    effects: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    effects: dict[str, Occurrence] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     # The rows as the last `look()` read them.
     jobs: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +77,9 @@ class Ledger:
             self.announced.add(key)
             return
         self.rung[key] += 1
-        self.occurrences[key] = (job_id, due_at)
+        occurrence = _occurrence(content)
+        if self.occurrences.setdefault(key, occurrence) != occurrence:
+            self.violations.append(f"{occurrence} has the key of {self.occurrences[key]}")
         if message.routing_key.startswith("due.webhook."):
             self.webhooks.add(key)
         self._unsettled[worker.number].append(key)
@@ -88,7 +99,7 @@ class Ledger:
         self.replies.append(json.loads(message.body))
 
     def call(self, key: str, content: dict[str, Any]) -> None:
-        occurrence = (content["id"], datetime.fromisoformat(content["due_at"]))
+        occurrence = _occurrence(content)
         if occurrence[1] > self.database.now:
             self.violations.append(f"{occurrence} was called early, at {self.database.now}")
         if key not in self.effects and occurrence in self.effects.values():
@@ -117,8 +128,9 @@ class Ledger:
         jobs, deliveries = await self.database.read_jobs(), await self.database.read_deliveries()
         for row_id, before in self.jobs.items():
             self._compare(f"job {row_id}", before, jobs.get(row_id))
-            if row_id in jobs and jobs[row_id]["revision"] < before["revision"] and before["revision"]:
-                self.violations.append(f"job {row_id} went back to revision {jobs[row_id]['revision']}")
+            for number in ("revision", "life"):
+                if row_id in jobs and jobs[row_id][number] < before[number]:
+                    self.violations.append(f"job {row_id} went back to {number} {jobs[row_id][number]}")
         for delivery_id, before in self.deliveries.items():
             self._compare(f"delivery {delivery_id}", before, deliveries.get(delivery_id))
         for delivery_id, row in deliveries.items():
@@ -139,6 +151,11 @@ class Ledger:
         elif after["version"] < before["version"]:
             self.violations.append(f"{name} went back to version {after['version']}")
         elif before["status"] in FINAL and dict(after) | {"unannounced": None} != dict(before) | {"unannounced": None}:
+            # A job that has ended changes by a higher revision alone: that begins a new life, or is closed.
+            self._require_higher_revision(name, before, after)
+
+    def _require_higher_revision(self, name: str, before: Any, after: Any) -> None:
+        if after.get("revision", 0) <= before.get("revision", 0):
             self.violations.append(f"{name} was {before['status']}, which is final, and changed")
 
     def _check_lease_holder(self, row: Any, before: Any, active: set[int]) -> None:
@@ -154,3 +171,7 @@ class Ledger:
             )
         if row["attempts"] > row["max_retries"] + 1:
             self.violations.append(f"delivery {row['id']} was tried {row['attempts']} times")
+
+
+def _occurrence(content: dict[str, Any]) -> Occurrence:
+    return content["id"], datetime.fromisoformat(content["due_at"]), content["payload"]["revision"]

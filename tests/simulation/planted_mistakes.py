@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from consumer.commands.cancel import cancel_jobs
+from consumer.commands.parse import Cancel
+from consumer.store import jobs
 from producer.decisions.plan import PlannedFiring
 from producer.decisions.settle import JobUpdate, settle_all
 from shared.amqp import consuming as batches
 from shared.amqp.message import PublishResult
+from shared.contract.fields import idempotency_key
 from tests.simulation import state_machine
 
 Patch = pytest.MonkeyPatch
@@ -40,7 +44,7 @@ def make_a_new_key_for_every_publish(monkeypatch: Patch) -> None:
     # Of one length: a history that is run again meets its keys in the same order.
     numbers = itertools.count()
 
-    def new_key(job_id: str, due_at: str, topic: str, _: str | None = None) -> str:
+    def new_key(job_id: str, due_at: str, topic: str, _: str | None = None, __: int = 1) -> str:
         return f"event-{job_id}-{due_at}-{topic}-{next(numbers):09}"
 
     monkeypatch.setattr("producer.decisions.due_event.idempotency_key", new_key)
@@ -67,6 +71,26 @@ def take_unknown_for_confirmed(monkeypatch: Patch) -> None:
     monkeypatch.setattr("producer.firing.settle_all", settle_as_confirmed)
 
 
+def leave_the_life_out_of_the_key(monkeypatch: Patch) -> None:
+    def key_of_the_id(job_id: str, due_at: str, topic: str, trigger_id: str | None = None, _: int = 1) -> str:
+        return idempotency_key(job_id, due_at, topic, trigger_id)
+
+    monkeypatch.setattr("producer.decisions.due_event.idempotency_key", key_of_the_id)
+
+
+def take_the_same_revision_again(monkeypatch: Patch) -> None:
+    assert "excluded.revision > " in jobs.APPLY_REQUESTS
+    statement = jobs.APPLY_REQUESTS.replace("excluded.revision > ", "excluded.revision >= ")
+    monkeypatch.setattr("consumer.store.jobs.APPLY_REQUESTS", statement)
+
+
+def cancel_whatever_is_there(monkeypatch: Patch) -> None:
+    def cancel_without_revisions(cancels: Sequence[Cancel], *rest: Any) -> Any:
+        return cancel_jobs([replace(cancel, revision=None) for cancel in cancels], *rest)
+
+    monkeypatch.setattr("consumer.handler.cancel_jobs", cancel_without_revisions)
+
+
 # Each with a pattern of what the ledger reports.
 PLANTED_MISTAKES: dict[Callable[[Patch], None], str] = {
     acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
@@ -75,4 +99,7 @@ PLANTED_MISTAKES: dict[Callable[[Patch], None], str] = {
     wait_for_rows_that_others_hold: "a producer waits for another",
     claim_a_minute_too_soon: "rang early",
     take_unknown_for_confirmed: "never rang",
+    leave_the_life_out_of_the_key: "has the key of",
+    take_the_same_revision_again: r"rang \d+ times",
+    cancel_whatever_is_there: "no cancel closed|was lost",
 }

@@ -19,7 +19,7 @@ from shared.contract.names import CANCEL_KEY, REQUEST_KEY
 from tests.simulation.broker import REPLY_QUEUE, SimBroker
 from tests.simulation.database import SimDatabase
 from tests.simulation.final_checks import check_final_state
-from tests.simulation.ledger import Asked, Ledger, PromiseBroken
+from tests.simulation.ledger import FINAL, Asked, Ledger, PromiseBroken
 from tests.simulation.service_steps import Steps
 from tests.simulation.work import Work, available_work, is_at_rest
 from tests.simulation.worker import Fate, Worker
@@ -65,19 +65,24 @@ class Duebell(RuleBasedStateMachine):
             self.ask(job, -1, recurring=job == "jam", webhook=webhook)
         self._run(self._work(self.workers[0], NO_FAULTS))
 
-    @rule(job=JOBS, grid=st.integers(-3, 2), recurring=st.booleans(), webhook=st.booleans())
-    def ask(self, job: str, grid: int, recurring: bool, webhook: bool) -> None:
-        revision = 1 + sum(asked.id == job for asked in self.ledger.asked)
+    @rule(job=JOBS, grid=st.integers(-3, 2), recurring=st.booleans(), webhook=st.booleans(), again=st.booleans())
+    def ask(self, job: str, grid: int, recurring: bool, webhook: bool, again: bool = False) -> None:
+        """Ask for a job, reschedule it, or begin a new life of it. `again`: a new life is due at the moments of the
+        last one, so that nothing but the life tells their keys apart.
+        """
+        revision = 1 + self._highest_revision(job)
         first = self.database.now + timedelta(seconds=GRID_SECONDS * grid + revision % GRID_SECONDS)
-        content: dict[str, Any] = {"id": job, "revision": revision}
+        if again and (before := self._last_of_an_ended(job)):
+            first, recurring = before.moments[0], len(before.moments) > 1
+        content: dict[str, Any] = {"id": job, "revision": revision, "payload": {"revision": revision}}
         if recurring:
             content |= {"rrule": "FREQ=MINUTELY;COUNT=3", "start_at": format_instant(first)}
         else:
             content |= {"at": format_instant(first)}
         if webhook:
             content |= {"webhook": {"url": "https://example.com/hook", "timeout_seconds": 10, "max_retries": 2}}
-        occurrences = tuple(first + timedelta(minutes=number) for number in range(3 if recurring else 1))
-        self.ledger.asked.append(Asked(job, revision, occurrences))
+        moments = tuple(first + timedelta(minutes=number) for number in range(3 if recurring else 1))
+        self.ledger.asked.append(Asked(job, revision, moments))
         self._publish(REQUEST_KEY, content)
 
     @rule(grids=st.integers(1, 6))
@@ -99,8 +104,10 @@ class Duebell(RuleBasedStateMachine):
         worker = self.workers[number]
         match what:
             case "cancel":
-                self.ledger.cancels.add(job)
-                self._publish(CANCEL_KEY, {"id": job})
+                # It closes the last request, and overtakes it perhaps; or comes before all requests.
+                revision = max(1, self._highest_revision(job))
+                self.ledger.cancels[job] = revision
+                self._publish(CANCEL_KEY, {"id": job, "revision": revision})
             case "duplicate":
                 self.broker.duplicate(number)
             case _ if worker.connection is not None and not worker.is_idle:
@@ -194,6 +201,15 @@ class Duebell(RuleBasedStateMachine):
             await worker.crash()
             if worker.connection is not None:
                 self.database.spare.append(worker.connection)
+
+    def _highest_revision(self, job: str) -> int:
+        return max([self.ledger.cancels.get(job, 0), *(one.revision for one in self.ledger.asked if one.id == job)])
+
+    def _last_of_an_ended(self, job: str) -> Asked | None:
+        """Return the last request for a job that has ended and has no command on its way: the next begins a life."""
+        row, asked = self.ledger.jobs.get(job), [one for one in self.ledger.asked if one.id == job]
+        has_ended = row is not None and row["status"] in FINAL and row["revision"] >= self._highest_revision(job)
+        return asked[-1] if has_ended and asked else None
 
     def _publish(self, key: str, content: dict[str, Any]) -> None:
         self.broker.route(
