@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.faults import Fault
 from tests.chaos.invariants import DRAIN_WITHIN, Invariant, check
-from tests.chaos.ledger import DeliveryRow, Ended, JobRow, Kind, Ledger, Parked, Reply
+from tests.chaos.ledger import DeliveryRow, Ended, JobRow, Kind, Ledger, Reply
 from tests.chaos.sample_ledgers import a_call, a_fault, a_good_run, at, heard
 
 Change = Callable[[Ledger], None]
@@ -58,6 +58,10 @@ BROKEN: dict[str, tuple[Change, Invariant]] = {
     "heard early": (_also("heard", heard("put off", 8, fired=8.01, seen_at=at(7.99))), Invariant.NEVER_EARLY),
     "called early": (_also("calls", a_call("once", 5, seen_at=at(4.9), effect=False)), Invariant.NEVER_EARLY),
     "fired after its cancel": (_also("heard", heard("endless", 7)), Invariant.STAYS_CANCELLED),
+    "fired after the cancel of an unknown id": (
+        _set("replies", [Reply("endless", Kind.CANCEL, 0, "unknown", at(4.0))]),
+        Invariant.STAYS_CANCELLED,
+    ),
     "fired after it was put off": (_also("heard", heard("put off", 5)), Invariant.STAYS_CANCELLED),
     "a duplicate before any fault": (_also("heard", heard("thrice", 5, fired=5.5)), Invariant.FEW_DUPLICATES),
     "a duplicate and an orderly stop": (_set("struck", [a_fault(6.1, 6.5, Fault.TERM)]), Invariant.FEW_DUPLICATES),
@@ -102,15 +106,15 @@ def _all_of(*changes: Change) -> Change:
 EXPLAINED: dict[str, Change] = {
     "the listener's queue delivers again": _also("heard", heard("once", 5, webhook=True, seen_at=at(9))),
     "in flight when it was cancelled": _also("heard", heard("endless", 6, fired=6.55)),
-    "a reschedule that came late, and is parked": _all_of(
-        _row("put off", revision=1),
-        _unheard("put off", 8),
+    "a reschedule that came late, and began a new life": _all_of(
         _also("heard", heard("put off", 5)),
-        _also("parked", Parked("put off", 2, "came late")),
-        _set("replies", [Reply("put off", Kind.REQUEST, 2, "rejected", at(1.1))]),
+        _set("replies", [Reply("put off", Kind.REQUEST, 2, "accepted", at(5.5))]),
     ),
     "a cancel that overtook its request": _all_of(
-        _row("endless", revision=0, sequence=0), _unheard("endless", 5), _unheard("endless", 6)
+        _row("endless", revision=1, sequence=0),
+        _unheard("endless", 5),
+        _unheard("endless", 6),
+        _set("replies", [Reply("endless", Kind.CANCEL, 0, "unknown", at(4.0))]),
     ),
     "heard by the receiver alone": _unheard("once", 5),
 }
