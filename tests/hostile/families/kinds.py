@@ -114,7 +114,15 @@ def _together() -> Iterator[Case]:
     yield parked("everything wrong at once", "id",
                  {name: [] for name in ("id", "at", "rrule", "cron", "topic", "webhook", "revision")})  # fmt: skip
     yield parked("a cancel with a schedule", "at", a_moment(), key="schedule.cancel")
-    yield parked("a cancel with a revision", "revision", {"revision": 2}, key="schedule.cancel")
+    yield stored("a cancel with a revision and a note", {"revision": 2, "note": "n" * 500}, key="schedule.cancel")
+    for revision in (-1, 2**63, 1.5, True, "2"):
+        yield parked(
+            f"a cancel with the revision {revision!r}", "revision", {"revision": revision}, key="schedule.cancel"
+        )
+    for what, note in {"of 501 characters": "n" * 501, "with NUL": "a\0b", "that is a list": ["n"]}.items():
+        yield parked(f"a cancel with a note {what}", "note", {"note": note}, key="schedule.cancel")
+    yield parked("a request with a note", "note", a_moment(note="n"))
+    yield parked("a cancel with a reason", "reason", {"reason": "paid"}, key="schedule.cancel")
     yield parked("a cancel without an id", "id", b"{}", key="schedule.cancel")
     yield parked("a cancel of a list", "id", {"id": ["a", "b"]}, key="schedule.cancel")
     yield parked("a list of cancels", "body", b'[{"id": "a"}]', key="schedule.cancel")
