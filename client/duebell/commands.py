@@ -26,7 +26,7 @@ from duebell.messages import (
 from duebell.names import COMMANDS_EXCHANGE, ROUTING_KEYS
 from duebell.outgoing import Outgoing
 from duebell.publishing import Publisher
-from duebell.requests import RequestFields, checked, encoded, request
+from duebell.requests import ChangeFields, RequestFields, change, checked, encoded, request
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -66,9 +66,9 @@ class Commands:
     async def schedule(
         self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[RequestFields]
     ) -> ScheduleReply | None:
-        """Schedule a job, or replace what is scheduled under its id. Exactly one of `at`, `rrule`, `cron`,
-        `every_seconds`. Without `revision` each call replaces the one before; with the same `revision` the same call is
-        a duplicate and changes nothing.
+        """Schedule a job, replace what is scheduled under its id, or use the id of a job that has ended again. Exactly
+        one of `at`, `rrule`, `cron`, `every_seconds`. Without `revision` each call replaces the one before; with the
+        same `revision` the same call is a duplicate and changes nothing.
         """
         return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
 
@@ -87,28 +87,48 @@ class Commands:
         return await self.send(request(job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
-    async def cancel(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
+    async def cancel(
+        self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply: ...
     @overload
-    async def cancel(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def cancel(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
-        """Cancel a job: it does not ring any more."""
-        return await self.send(checked(ScheduleCancel, id=job_id), wait=wait, timeout=timeout)
+    async def cancel(
+        self, job_id: str, *, wait: bool, timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None: ...
+    async def cancel(
+        self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None:
+        """Cancel a job: it does not ring any more. A later `schedule` uses its id again. Raises `Rejected` if the job
+        has rung for the last time. For an id without a job the outcome is `unknown`.
+        """
+        return await self.send(change(ScheduleCancel, job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
-    async def pause(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
+    async def pause(
+        self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply: ...
     @overload
-    async def pause(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def pause(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
+    async def pause(
+        self, job_id: str, *, wait: bool, timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None: ...
+    async def pause(
+        self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None:
         """Pause a job: it does not ring until it is resumed."""
-        return await self.send(checked(SchedulePause, id=job_id), wait=wait, timeout=timeout)
+        return await self.send(change(SchedulePause, job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
-    async def resume(self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ...) -> ScheduleReply: ...
+    async def resume(
+        self, job_id: str, *, wait: Literal[True] = ..., timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply: ...
     @overload
-    async def resume(self, job_id: str, *, wait: bool, timeout: float | None = ...) -> ScheduleReply | None: ...
-    async def resume(self, job_id: str, *, wait: bool = True, timeout: float | None = None) -> ScheduleReply | None:
+    async def resume(
+        self, job_id: str, *, wait: bool, timeout: float | None = ..., **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None: ...
+    async def resume(
+        self, job_id: str, *, wait: bool = True, timeout: float | None = None, **fields: Unpack[ChangeFields]
+    ) -> ScheduleReply | None:
         """Resume a job: it rings again. Its misfire policy says what becomes of what it missed."""
-        return await self.send(checked(ScheduleResume, id=job_id), wait=wait, timeout=timeout)
+        return await self.send(change(ScheduleResume, job_id, **fields), wait=wait, timeout=timeout)
 
     @overload
     async def trigger(

@@ -12,6 +12,8 @@ from duebell.checks import check_cron, check_moment, check_zone, has_offset
 
 JobId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Topic = Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
+Revision = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Note = Annotated[str, StringConstraints(max_length=500)]
 
 
 class Misfire(StrEnum):
@@ -25,6 +27,7 @@ class Outcome(StrEnum):
     RESCHEDULED = "rescheduled"
     DUPLICATE = "duplicate"
     CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
     PAUSED = "paused"
     RESUMED = "resumed"
     TRIGGERED = "triggered"
@@ -77,7 +80,7 @@ class ScheduleRequest(Command):
     webhook: Webhook | None = None
     misfire: Misfire = Field(default=Misfire.ALL, strict=False)
     misfire_grace_seconds: int = Field(default=60, ge=0, le=366 * 86400)
-    revision: int = Field(default=1, ge=0, le=2**63 - 1)
+    revision: Revision = 1
 
     @field_validator("at", "start_at")
     @classmethod
@@ -111,15 +114,24 @@ class ScheduleRequest(Command):
 
 
 class ScheduleCancel(Command):
-    """Ring no more."""
+    """Ring no more. Requests up to the revision change nothing, whether they came before or come later."""
+
+    revision: Revision | None = None
+    note: Note | None = None
 
 
 class SchedulePause(Command):
     """Keep the schedule, and do not ring until it is resumed."""
 
+    revision: Revision | None = None
+    note: Note | None = None
+
 
 class ScheduleResume(Command):
     """Ring again. What was missed meanwhile is what the misfire policy makes of it."""
+
+    revision: Revision | None = None
+    note: Note | None = None
 
 
 class ScheduleTrigger(Command):

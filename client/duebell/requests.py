@@ -35,14 +35,24 @@ class RequestFields(TypedDict, total=False):
     revision: int | None
 
 
+class ChangeFields(TypedDict, total=False):
+    """Of a cancel, a pause and a resume. Without `revision` the command gets the microseconds of the clock, and so
+    comes after everything that was asked for before. `note` says why, for people.
+    """
+
+    revision: int | None
+    note: str | None
+
+
 def request(job_id: str, **fields: Unpack[RequestFields]) -> ScheduleRequest:
     """Make a checked request. It keeps its revision, so to send the same object again is to send a duplicate."""
     given = {name: _as_sent(name, value) for name, value in fields.items()}
-    return checked(ScheduleRequest, **{**given, "id": job_id, "revision": revision_or_next(fields.get("revision"))})
+    return checked(ScheduleRequest, **{**given, "id": job_id, "revision": _or_next(fields.get("revision"))})
 
 
-def revision_or_next(revision: int | None) -> int:
-    return next_revision() if revision is None else revision
+def change(model: type[Model], job_id: str, **fields: Unpack[ChangeFields]) -> Model:
+    """Make a checked cancel, pause or resume."""
+    return checked(model, **{**fields, "id": job_id, "revision": _or_next(fields.get("revision"))})
 
 
 def checked(model: type[Model], **fields: object) -> Model:
@@ -68,3 +78,7 @@ def _as_sent(name: str, value: object) -> object:
     if name == "webhook" and isinstance(value, str):
         return {"url": value}
     return value
+
+
+def _or_next(revision: int | None) -> int:
+    return next_revision() if revision is None else revision

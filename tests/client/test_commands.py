@@ -66,6 +66,54 @@ async def test_a_request_that_is_sent_again_is_a_duplicate(installed: Installed,
     assert program.lines == ["accepted duplicate", "3 3"]
 
 
+async def test_an_id_lives_again_after_a_cancel_in_whichever_order_the_commands_come(
+    installed: Installed, site: Site
+) -> None:
+    async with running_consumer(site):
+        reports = await installed.run(
+            *calls(
+                ("cancel", ["early"], {"revision": 5, "note": "logged in before the sign-up came"}),
+                ("schedule", ["early"], {"at": LATER, "revision": 5}),
+                ("schedule", ["early"], {"at": LATER, "revision": 6}),
+                ("schedule", ["a"], {"at": LATER}),
+                ("cancel", ["a"], {}),
+                ("schedule", ["a"], {"at": LATER}),
+                ("pause", ["a"], {"note": "holidays"}),
+                ("resume", ["a"], {}),
+                ("cancel", ["a"], {}),
+                ("cancel", ["a"], {}),
+                ("cancel", ["typo"], {}),
+                ("schedule", ["typo"], {"at": LATER}),
+            )
+        )
+    outcomes = [report.get("outcome", report.get("error")) for report in reports]
+    assert outcomes[:3] == ["unknown", "Conflict", "accepted"]
+    assert outcomes[3:10] == ["accepted", "cancelled", "accepted", "paused", "resumed", "cancelled", "cancelled"]
+    assert outcomes[10:] == ["unknown", "accepted"]
+    assert reports[1]["errors"][0].startswith("id: the job is cancelled since ")
+
+
+async def test_a_duplicate_that_differs_raises_and_a_resend_does_not(
+    installed: Installed, site: Site, database: Any
+) -> None:
+    async with running_consumer(site):
+        reports = await installed.run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "payload": 1, "revision": 7}),
+                ("schedule", ["a"], {"at": LATER, "payload": 1, "revision": 7}),
+                ("schedule", ["a"], {"at": LATER, "payload": 2, "revision": 7}),
+                ("cancel", ["a"], {"revision": 6}),
+                ("schedule", ["a"], {"at": LATER, "payload": 1, "revision": 7}),
+            )
+        )
+        assert await database.fetchval("select payload::text from jobs") == "1"
+    assert [report.get("outcome", report.get("error")) for report in reports] == [
+        "accepted", "duplicate", "Conflict", "Conflict", "duplicate",
+    ]  # fmt: skip
+    assert reports[2]["errors"] == ["revision: 7 is in use with another payload; a higher revision replaces it"]
+    assert reports[3]["errors"][0].startswith("revision: the job is at revision 7 already")
+
+
 async def test_verdicts_of_many_are_gathered(installed: Installed, site: Site, database: Any) -> None:
     async with running_consumer(site), installed.running(SCRIPTS / "many.py") as program:
         await asyncio.wait_for(program.process.wait(), PATIENCE)
