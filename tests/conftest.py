@@ -6,6 +6,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from hypothesis import is_hypothesis_test
 
 from tests.support.application import Application, an_application
 from tests.support.eventually import PATIENCE
@@ -15,6 +16,9 @@ from tests.support.stores import Site, Stores, make_template_now, new_site, runn
 TESTS = Path(__file__).parent
 # Where `make test` measures coverage. Elsewhere the services are processes of their own, which are not measured.
 MEASURED = {"unit", "integration", "simulation"}
+# Measuring makes a thousand examples of one property take twice as long, and what they reach others reach, too. And it
+# must not count as time of what has a limit on its time.
+NOT_MEASURED = {"test_bombs.py", "test_local_queue_states.py"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,10 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs all tests that need stores of their own: starting a pair takes long. Coverage is measured in some
     tests alone."""
     for item in items:
-        if item.path.relative_to(TESTS).parts[0] not in MEASURED:
+        if not _is_measured(item):
             item.add_marker(pytest.mark.no_cover)
         if item.get_closest_marker("own_stores"):
             item.add_marker(pytest.mark.xdist_group("own stores"))
+
+
+def _is_measured(item: pytest.Item) -> bool:
+    if item.path.relative_to(TESTS).parts[0] not in MEASURED or item.path.name in NOT_MEASURED:
+        return False
+    return not (isinstance(item, pytest.Function) and is_hypothesis_test(item.obj))
 
 
 @pytest.fixture(scope="session")
