@@ -59,7 +59,9 @@ _SCHEDULES = {"at": "string", "rrule": "string", "cron": "string", "every_second
 
 
 class ScheduleRequest(Command):
-    """Ring me at this moment, or by this rule. `duebell.request` makes one from datetimes and the like."""
+    """Ring me at this moment, or by this rule. `duebell.request` makes one from datetimes and the like, and gives it a
+    revision from the clock; made directly, it has revision 1.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
