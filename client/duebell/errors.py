@@ -10,8 +10,8 @@ DuebellError
 ├── NotAllowed       the broker refuses the user, its password or the virtual host of the URL, or refuses to this user
 │                    the command or the queue to listen on
 ├── Unconfirmed      no confirmation in time: the command may have arrived or not. `send` of the same object is safe
-├── NoReply          the command is in Duebell's inbox, confirmed, but no verdict came in time. `send` of the same object
-│                    is safe
+├── NoReply          the command is in Duebell's inbox, confirmed, but no verdict came in time. `send` of the same
+│                    object is safe
 ├── Unreachable      no connection in time, or no host has the name in the URL
 └── SomeFailed       of schedule_many: `failures` has the error for each id, `sent` counts the others
 """
