@@ -1,9 +1,11 @@
 """Simulated histories of the services' steps: none breaks a promise, and each planted mistake is found."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import FlakyFailure
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.simulation.database import SimDatabase
@@ -32,5 +34,9 @@ def test_a_mistake_is_found(
     database: SimDatabase, monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     mistake(monkeypatch)
-    with pytest.raises(PromiseBroken, match=PLANTED_MISTAKES[mistake]):
+    # A claim that waits for a lock is found by its time. On a busy machine the history may pass when it is run again to
+    # confirm the finding, and Hypothesis then reports a group with the finding in it.
+    with pytest.raises((PromiseBroken, FlakyFailure)) as raised:
         run_state_machine_as_test(Duebell.on_database(database), settings=UNTIL_FOUND)
+    found = raised.value.exceptions if isinstance(raised.value, FlakyFailure) else (raised.value,)
+    assert any(isinstance(one, PromiseBroken) and re.search(PLANTED_MISTAKES[mistake], str(one)) for one in found)
