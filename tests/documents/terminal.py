@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -53,7 +54,8 @@ class Terminal:
 
     def close(self) -> None:
         """Ends the shell and all that it has left running."""
-        os.killpg(self._shell.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a command has failed, and the shell has ended with it
+            os.killpg(self._shell.pid, signal.SIGKILL)
         self._shell.wait(PATIENCE)
         self._reader.join(PATIENCE)
         for pipe in (self._shell.stdin, self._shell.stdout):

@@ -24,7 +24,8 @@ from tests.support.npm_project import installed_project
 from tests.support.services import ROOT, service_process
 from tests.support.stores import Site, Stores, new_site, put_topology, remove_topology
 
-pytestmark = pytest.mark.xdist_group("blocks")  # one worker, one stack
+# One worker, one stack, and the pages in the order in which a reader meets them.
+pytestmark = [pytest.mark.xdist_group("blocks"), pytest.mark.in_order]
 # Readers try things again: these pages are run a second time in the same checkout.
 TWICE = {"README.md", "docs/how-to/remind-me.md", "docs/how-to/cancel.md", "docs/how-to/node.md", "docs/how-to/pika.md"}
 # Where a reader has exported nothing, the command line finds the stack in .stack/endpoints.json.

@@ -159,12 +159,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The slowest group first; a test without a group is one by itself. Every worker must find the same order."""
     usual, seed = Usual.load(), config.getoption("shuffle")
     if seed is not None:
-        return random.Random(seed).shuffle(items)
+        return _shuffle(items, seed)
     groups: dict[str, float] = {}
     for item in items:
         group = _group(item)
         groups[group] = groups.get(group, 0.0) + usual.of(name_of(item.nodeid))
     return items.sort(key=lambda item: -groups[_group(item)])
+
+
+def _shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Shuffle the tests. Those marked `in_order` stay together, and in their order."""
+    together: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        in_order = item.get_closest_marker("in_order")
+        together.setdefault(str(item.path) if in_order else item.nodeid, []).append(item)
+    units = list(together.values())
+    random.Random(seed).shuffle(units)
+    items[:] = [item for unit in units for item in unit]
 
 
 @pytest.hookimpl(tryfirst=True)
