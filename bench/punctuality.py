@@ -22,6 +22,8 @@ from bench.waiting import until
 RINGS_TOPIC = "punctual.ring"
 RING_KEY, FLOOR_KEY, BOTH = f"due.event.{RINGS_TOPIC}", "due.event.punctual.floor", "due.event.punctual.*"
 BACKLOG_QUEUE = "bench.backlog"
+# Goals for the 99th percentile: how much later than the bare process, and how late while a backlog is drained.
+MAX_MS_ABOVE_BARE, MAX_MS_BESIDE_BACKLOG = 3.0, 100.0
 # For the listener and the floor to start.
 LEAD_SECONDS = 3.0
 BACKLOG_LEFT = """
@@ -37,14 +39,16 @@ select 'ring-' || n, 'pending', 1, $1, $2::text::json, 'all', 60, to_timestamp($
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
     await rig.empty(BOTH)
-    async for figure in _ring(rig, plan, "idle", 8.0):
+    async for figure in _ring(rig, plan, "idle", MAX_MS_ABOVE_BARE):
         yield figure
     await rig.empty(BOTH)
     async with rig.database() as database:
         await add_later(database, plan.pending)
-    async for figure in _ring(rig, plan, f"among {plan.pending:,} pending", 8.0):
+    async for figure in _ring(rig, plan, f"among {plan.pending:,} pending", MAX_MS_ABOVE_BARE):
         yield figure
-    async for figure in _ring(rig, plan, f"and {plan.backlog:,} overdue being drained", 100.0, plan.backlog):
+    async for figure in _ring(
+        rig, plan, f"and {plan.backlog:,} overdue being drained", MAX_MS_BESIDE_BACKLOG, plan.backlog
+    ):
         yield figure
 
 
@@ -59,7 +63,9 @@ async def _ring(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: i
         return Beside("a process that only sleeps and publishes", quantile(floor, share))
 
     yield Figure(f"{situation}: p50", quantile(ours, 0.5), "ms", beside(0.5), cost=bill.cost, note=of)
-    goal = Goal(at_most=goal_ms, of_the_figure=True)
+    # The machine delays both, so the goal is relative. What the producer does while it drains a backlog counts in full.
+    bare = 0.0 if backlog else quantile(floor, 0.99)
+    goal = Goal(at_most=bare + goal_ms, of_the_figure=True)
     yield Figure(f"{situation}: p99", quantile(ours, 0.99), "ms", beside(0.99), goal)
     yield Figure(f"{situation}: max", max(ours), "ms", beside(1.0))
     if backlog:
