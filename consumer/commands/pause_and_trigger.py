@@ -64,17 +64,28 @@ def pause_jobs(commands: Sequence[Pause | Resume], jobs: Mapping[str, LockedJob]
         job = jobs.get(command.id)
         if refused := _refusal(command, job, operators):
             paused.answers.append(refused)
+        elif job and _is_applied(command, now[command.id]):
+            paused.answers.append(Answer(command.id, Outcome.DUPLICATE, job.next_run_at))
         elif job and (overtaken := _overtaken(command, job.revision, now[command.id].pause_revision)):
             paused.answers.append(Answer(command.id, Outcome.DUPLICATE, job.next_run_at, (overtaken,)))
         elif job:
-            is_pause = isinstance(command, Pause)
-            status = JobStatus.PAUSED if is_pause else JobStatus.PENDING
-            now[command.id] = PauseChange(status, max(now[command.id].pause_revision, command.revision or 0))
-            paused.answers.append(Answer(command.id, Outcome.PAUSED if is_pause else Outcome.RESUMED, job.next_run_at))
+            revision = max(now[command.id].pause_revision, command.revision or 0)
+            now[command.id] = PauseChange(_status_after(command), revision)
+            outcome = Outcome.PAUSED if isinstance(command, Pause) else Outcome.RESUMED
+            paused.answers.append(Answer(command.id, outcome, job.next_run_at))
     for job_id, change in now.items():
         if (change.status, change.pause_revision) != (jobs[job_id].status, jobs[job_id].pause_revision):
             paused.changes[job_id] = change
     return paused
+
+
+def _status_after(command: Pause | Resume) -> JobStatus:
+    return JobStatus.PAUSED if isinstance(command, Pause) else JobStatus.PENDING
+
+
+def _is_applied(command: Pause | Resume, job: PauseChange) -> bool:
+    """Return whether the command has come again: it was applied, and no other pause or resume since."""
+    return command.revision == job.pause_revision and job.status is _status_after(command)
 
 
 def _overtaken(command: Pause | Resume, revision: int, pause_revision: int) -> str | None:

@@ -59,11 +59,11 @@ async def test_without_a_revision_each_request_replaces_the_one_before(
     assert abs(stored["revision"] - time.time_ns() // 1000) < 600_000_000, "the microseconds of the clock"
 
 
-async def test_a_request_that_is_sent_again_is_a_duplicate(installed: Installed, site: Site) -> None:
+async def test_a_command_that_is_sent_again_is_a_duplicate(installed: Installed, site: Site) -> None:
     async with running_consumer(site), installed.running(SCRIPTS / "again.py") as program:
         await asyncio.wait_for(program.process.wait(), PATIENCE)
         assert program.process.returncode == 0, program.output
-    assert program.lines == ["accepted duplicate", "3 3"]
+    assert program.lines == ["accepted duplicate", "paused duplicate", "3 3"]
 
 
 async def test_an_id_lives_again_after_a_cancel_in_whichever_order_the_commands_come(

@@ -45,13 +45,26 @@ def test_a_pause_speaks_of_revisions_up_to_its_own() -> None:
 
 def test_a_pause_that_comes_again_does_not_undo_the_resume_that_followed_it() -> None:
     job = LockedJob(JobStatus.PENDING, NOON, pause_revision=5)  # resumed with revision 5
-    applied = "revision: a pause or resume with revision 5 was applied already; {} with a higher one"
-    paused = pause_jobs([Pause("a", revision=4), Resume("a", revision=5)], {"a": job}, ())
-    assert paused.answers == [
-        Answer("a", Outcome.DUPLICATE, NOON, (applied.format("pause"),)),
-        Answer("a", Outcome.DUPLICATE, NOON, (applied.format("resume"),)),
-    ]
+    applied = "revision: a pause or resume with revision 5 was applied already; pause with a higher one"
+    paused = pause_jobs([Pause("a", revision=4), Pause("a", revision=5)], {"a": job}, ())
+    assert paused.answers == [Answer("a", Outcome.DUPLICATE, NOON, (applied,))] * 2
     assert paused.changes == {}
+
+
+def test_a_pause_or_resume_that_was_applied_and_comes_again_is_a_duplicate_without_a_reason() -> None:
+    """An application that sends it again, because the first reply was lost, has nothing to put right."""
+    for job, command in (
+        (LockedJob(JobStatus.PENDING, NOON, pause_revision=5), Resume("a", revision=5)),
+        (LockedJob(JobStatus.PAUSED, NOON, pause_revision=5), Pause("a", revision=5)),
+        # Rescheduled since: the job has stayed paused.
+        (LockedJob(JobStatus.PAUSED, NOON, revision=6, pause_revision=5), Pause("a", revision=5)),
+    ):
+        paused = pause_jobs([command], {"a": job}, ())
+        assert paused.answers == [Answer("a", Outcome.DUPLICATE, NOON)]
+        assert paused.changes == {}
+    twice = pause_jobs([Pause("a", revision=5)] * 2, {"a": PENDING}, ())
+    assert [given.outcome for given in twice.answers] == [Outcome.PAUSED, Outcome.DUPLICATE]
+    assert twice.changes == {"a": PauseChange(JobStatus.PAUSED, 5)}
 
 
 def test_a_pause_without_a_revision_always_applies_and_leaves_the_others_their_order() -> None:
