@@ -91,15 +91,14 @@ def cancel_whatever_is_there(monkeypatch: Patch) -> None:
     monkeypatch.setattr("consumer.handler.cancel_jobs", cancel_without_revisions)
 
 
-# Each with a pattern of what the ledger reports.
-PLANTED_MISTAKES: dict[Callable[[Patch], None], str] = {
-    acknowledge_before_the_commit: "is lost|was lost|was forgotten|was to be cancelled",
-    make_a_new_key_for_every_publish: "two keys",
-    claim_without_locking: "rang 2 times|a producer waits for another",
-    wait_for_rows_that_others_hold: "a producer waits for another",
-    claim_a_minute_too_soon: "rang early",
-    take_unknown_for_confirmed: "never rang",
-    leave_the_life_out_of_the_key: "has the key of",
-    take_the_same_revision_again: r"rang \d+ times",
-    cancel_whatever_is_there: "no cancel closed|was lost",
-}
+PLANTED_MISTAKES: tuple[Callable[[Patch], None], ...] = (
+    acknowledge_before_the_commit,
+    make_a_new_key_for_every_publish,
+    claim_without_locking,
+    wait_for_rows_that_others_hold,
+    claim_a_minute_too_soon,
+    take_unknown_for_confirmed,
+    leave_the_life_out_of_the_key,
+    take_the_same_revision_again,
+    cancel_whatever_is_there,
+)
