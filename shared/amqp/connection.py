@@ -14,7 +14,7 @@ from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidSta
 from yarl import URL
 
 from shared.amqp import wire
-from shared.amqp.topology import declare_topology, find_topology
+from shared.amqp.topology import Kind, declare_passively, declare_topology, find_topology
 from shared.amqp.wire import WireChannel, WireConnection, lost_connections_as_errors
 from shared.contract.names import Names
 from shared.runtime.backoff import Backoff
@@ -101,8 +101,12 @@ class Broker:
                     async with _channel_of(connection) as channel:
                         await declare_topology(channel, self.names)
                 except ChannelAccessRefused:
-                    async with _channel_of(connection) as channel:
-                        await find_topology(channel, self.names)
+
+                    async def look(name: str, kind: Kind) -> None:
+                        async with _channel_of(connection) as channel:
+                            await declare_passively(channel, name, kind)
+
+                    await find_topology(look, self.names)
 
     async def _keep_connected(self) -> None:
         backoff = Backoff(first=0.5)

@@ -4,6 +4,7 @@ one of them.
 """
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -281,6 +282,23 @@ async def test_a_user_without_the_right_to_declare_waits_for_one_that_has_it(
         async with an_application(site) as app:
             await app.request(a_request(id="late"))
         assert "Traceback" not in consumer.log.read_text()
+
+
+async def test_the_definitions_have_the_exchanges_as_the_topology_declares_them(stores: Stores, site: Site) -> None:
+    """RabbitMQ 4.3 does not start with rights on routing keys of an exchange that the definitions do not have; and with
+    other arguments than the topology's no service could declare it.
+    """
+    definitions = json.loads(rabbitmq_definitions(new_passwords(), prefix=""))
+    exchanges = {exchange["name"]: exchange for exchange in definitions["exchanges"]}
+    assert {right["exchange"] for right in definitions["topic_permissions"]} == exchanges.keys()
+    async with (
+        await aio_pika.connect(stores.amqp_url, timeout=PATIENCE) as connection,
+        connection.channel() as channel,
+    ):
+        for name, exchange in exchanges.items():  # under the names of this test, where the topology was declared
+            arguments = {key: site.prefix + value for key, value in exchange["arguments"].items()}
+            kinds = {key: exchange[key] for key in ("type", "durable", "auto_delete", "internal")}
+            await channel.declare_exchange(site.prefix + name, arguments=arguments, **kinds)
 
 
 def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) -> None:
