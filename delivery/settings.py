@@ -48,7 +48,9 @@ class DeliverySettings(Settings):
         default=30.0, gt=0, le=3600, description="how long beyond its timeout a call still belongs to its process"
     )
 
-    retry_base_seconds: float = Field(default=10.0, gt=0, description="the first retry waits up to this long")
+    retry_base_seconds: float = Field(
+        default=30.0, gt=0, description="the first retry waits up to this long, and half of it at least"
+    )
     retry_cap_seconds: float = Field(default=3600.0, gt=0, description="the longest pause that Duebell chooses")
     retry_after_cap_seconds: float = Field(
         default=6 * 3600.0, gt=0, description="the longest pause that a Retry-After gets"

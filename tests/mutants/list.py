@@ -194,9 +194,9 @@ _DELIVERY = (
         name="retries-without-jitter",
         harm="All deliveries that failed together come back together, and knock the receiver over again.",
         file="delivery/attempt/retry.py",
-        before="return min(policy.cap, policy.base * doubled) * chance",
-        after="return min(policy.cap, policy.base * doubled)",
-        tests=("tests/unit/delivery/test_retry.py::test_the_jitter_is_full_and_the_pause_has_a_cap",),
+        before="return longest * (1 + chance) / 2",
+        after="return longest",
+        tests=("tests/unit/delivery/test_retry.py::test_half_of_a_pause_is_random_and_the_pause_has_a_cap",),
     ),
     Mutant(
         name="redirect-counts-as-delivered",

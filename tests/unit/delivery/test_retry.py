@@ -1,5 +1,6 @@
 """What an attempt means: the whole table of statuses and errors, retries and their pauses."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,14 +21,17 @@ from delivery.attempt.retry import (
     RetryState,
     Unanswered,
     decide,
-    full_jitter,
+    pause_before_retry,
     requested_pause,
     result_label,
     shows_healthy_host,
 )
+from delivery.settings import DeliverySettings
+from shared.contract.messages import Webhook
 
 NOW = datetime(2026, 7, 10, 9, 0, tzinfo=UTC)
 POLICY = RetryPolicy()
+DEFAULT_RETRIES: int = Webhook.model_fields["max_retries"].default
 
 
 def attempt(retry_count: int = 0, max_retries: int = 3, chance: float = 0.5) -> RetryState:
@@ -76,17 +80,63 @@ def test_what_was_not_tried_for_want_of_a_lookup_waits_even_if_its_retries_are_u
     assert outcome == Postpone(TOO_MANY_LOOKUPS_PAUSE * 1.5, "too_many_lookups")
 
 
+def test_three_retries_are_the_default() -> None:
+    assert DEFAULT_RETRIES == 3
+
+
 def test_a_delivery_without_retries_has_one_attempt() -> None:
     assert decide(Answered(503), attempt(0, max_retries=0), POLICY) == GiveUp("http_503")
 
 
+def pauses(chances: Sequence[float], answer: CallResult, policy: RetryPolicy = POLICY) -> list[timedelta]:
+    """The pauses between attempts that all end so, with as many retries as there are chances."""
+    outcomes = [
+        decide(answer, attempt(retry_count, max_retries=len(chances), chance=chance), policy)
+        for retry_count, chance in enumerate(chances)
+    ]
+    assert isinstance(decide(answer, attempt(len(chances), max_retries=len(chances)), policy), GiveUp)
+    return [outcome.after for outcome in outcomes if isinstance(outcome, Retry)]
+
+
+THREE_CHANCES = st.lists(st.floats(0, 1), min_size=DEFAULT_RETRIES, max_size=DEFAULT_RETRIES)
+ANY_FAILURE = st.sampled_from([
+    Answered(503),
+    Answered(429, "0"),
+    Answered(503, "1"),
+    Unanswered(CallError.CONNECT),
+    Unanswered(CallError.TIMEOUT),
+])  # fmt: skip
+
+
+@given(THREE_CHANCES, ANY_FAILURE)
+def test_by_default_a_receiver_that_is_down_for_five_minutes_loses_nothing(
+    chances: list[float], failure: CallResult
+) -> None:
+    """The last attempt comes more than five minutes after the first, whatever the jitter and the receiver say."""
+    assert sum(pauses(chances, failure), timedelta()) > timedelta(minutes=5)
+
+
+@given(THREE_CHANCES)
+def test_by_default_the_first_retry_comes_within_half_a_minute_and_the_last_within_eleven(chances: list[float]) -> None:
+    first, *others = pauses(chances, Unanswered(CallError.CONNECT))
+    assert timedelta(seconds=15) <= first <= timedelta(seconds=30)
+    assert sum(others, first) <= timedelta(minutes=11)
+
+
+def test_the_defaults_of_the_settings_are_those_of_the_policy() -> None:
+    fields = DeliverySettings.model_fields
+    assert timedelta(seconds=fields["retry_base_seconds"].default) == POLICY.base
+    assert timedelta(seconds=fields["retry_cap_seconds"].default) == POLICY.cap
+    assert timedelta(seconds=fields["retry_after_cap_seconds"].default) == POLICY.retry_after_cap
+
+
 @given(st.integers(0, 40), st.floats(0, 1))
-def test_the_jitter_is_full_and_the_pause_has_a_cap(retry_count: int, chance: float) -> None:
-    """Full: it begins at nothing, so that whatever failed together is spread over all of the pause."""
-    longest = min(POLICY.cap, POLICY.base * 2**retry_count)
-    assert full_jitter(retry_count, chance, POLICY) == longest * chance
-    assert full_jitter(retry_count, 0.0, POLICY) == timedelta(0)
-    assert full_jitter(retry_count, 1.0, POLICY) == longest
+def test_half_of_a_pause_is_random_and_the_pause_has_a_cap(retry_count: int, chance: float) -> None:
+    """Half: what failed together is spread, and yet no retry is wasted on a receiver that has only just failed."""
+    longest = min(POLICY.cap, POLICY.base * 4 ** min(retry_count, 10))
+    assert longest / 2 <= pause_before_retry(retry_count, chance, POLICY) <= longest
+    assert pause_before_retry(retry_count, 0.0, POLICY) == longest / 2
+    assert pause_before_retry(retry_count, 1.0, POLICY) == longest
 
 
 @pytest.mark.parametrize(
@@ -123,6 +173,7 @@ def test_retry_after_is_honoured_within_its_cap() -> None:
         return outcome.after
 
     assert pause("90") == timedelta(seconds=90)
+    assert pause("1") == POLICY.base / 2, "a header makes no pause shorter"
     assert pause("9" * 30) == POLICY.retry_after_cap
 
 
