@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
-from cli.errors import BadUsage, Unreachable
-from cli.stores import CONNECT_TIMEOUT, Stores
+from cli.errors import BadUsage, Failure
+from cli.store_errors import broker_failure
+from cli.stores import STORE_CONNECT_TIMEOUT, Stores
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, OutgoingMessage
@@ -114,15 +115,16 @@ class Parking:
 
 @asynccontextmanager
 async def parking(stores: Stores, limit: int) -> AsyncIterator[Parking]:
-    if stores.amqp_url is None:
-        raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
+    url = stores.amqp_address.get()
+    async with stores.broker():
+        pass  # Broker below tries again and again; this says at once, and in words, what is wrong
     # Two connections: one whose inbox is full reads nothing more, and no confirms either.
     async with (
-        Broker(stores.amqp_url, name="duebell-cli", names=stores.names).connected() as broker,
-        Broker(stores.amqp_url, name="duebell-cli-back", names=stores.names).connected() as outbound,
+        Broker(url, name="duebell-cli", names=stores.names).connected() as broker,
+        Broker(url, name="duebell-cli-back", names=stores.names).connected() as outbound,
     ):
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
+            async with asyncio.timeout(STORE_CONNECT_TIMEOUT):
                 await broker.wait_until_up()
             async with (
                 broker.open_channel(prefetch=limit) as channel,
@@ -131,17 +133,17 @@ async def parking(stores: Stores, limit: int) -> AsyncIterator[Parking]:
             ):
                 yield Parking(inbox, publisher)
         except BROKER_ERRORS as error:
-            says = " ".join(str(error).split()) or type(error).__name__
-            raise Unreachable(f"cannot use the broker at AMQP_URL: {says}") from None
+            raise broker_failure(error, url) from None
 
 
 def choose(found: Sequence[Parked], wanted: Sequence[str]) -> list[Parked]:
-    """Find messages by the beginnings of their ids. Each beginning must match exactly one message."""
+    """Find messages by the beginnings of their ids. Raises Failure if one matches no message, BadUsage if several."""
     chosen: dict[str, Parked] = {}
     for beginning in wanted:
         fitting = [one for one in found if one.id.startswith(beginning)]
-        if len(fitting) != 1:
-            what = f"names {len(fitting)} parked messages" if fitting else "is not among the parked messages"
-            raise BadUsage(f"{beginning!r} {what}: see `duebell parked list`")
+        if not fitting:
+            raise Failure(f"{beginning!r} is not among the parked messages: see `duebell parked list`")
+        if len(fitting) > 1:
+            raise BadUsage(f"{beginning!r} names {len(fitting)} parked messages: write more of the id")
         chosen[fitting[0].id] = fitting[0]
     return list(chosen.values())

@@ -1,5 +1,5 @@
 """The addresses of Postgres and RabbitMQ, and connections to them. The environment has the same variables as for the
-services; where none is set, the command line uses the stack of `make up` in the current directory.
+services; an address that is not set is taken from the stack of `make up` in the current directory.
 """
 
 import asyncio
@@ -12,21 +12,22 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import asyncpg
-from aiormq.exceptions import AMQPError
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
-from cli.errors import BadUsage, Failure, Unreachable
+from cli.errors import BadUsage
+from cli.store_errors import broker_failure, database_failure
 from shared.amqp import wire
+from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
-from shared.postgres.errors import describe
 from shared.postgres.pool import Connection
 from shared.runtime.settings import AmqpUrl, PostgresUrl
 
 ENDPOINTS = Path(".stack/endpoints.json")
-CONNECT_TIMEOUT = 10.0
+# A store that is there answers in milliseconds. An operator waits for an answer, and so do scripts.
+STORE_CONNECT_TIMEOUT = 4.0
 STATEMENT_TIMEOUT = 30.0
-BROKER_ERRORS_OR_CANCELLED = (AMQPError, OSError, TimeoutError, asyncio.CancelledError)
+DATABASE_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 class _Environment(BaseSettings):
@@ -35,10 +36,31 @@ class _Environment(BaseSettings):
     amqp_prefix: str = Field(default="", max_length=60)
 
 
+@dataclass(slots=True)
+class Address:
+    """The address of one store. `from_stack` says that `make up` gave it, which the first use of it says on stderr."""
+
+    variable: str
+    url: str | None = field(repr=False)
+    example: str
+    from_stack: bool = False
+
+    def get(self) -> str:
+        if self.url is None:
+            raise BadUsage(
+                f"{self.variable}: is not set, such as {self.example}; or start a stack of your own in this directory "
+                "with `make up`"
+            )
+        if self.from_stack:
+            sys.stderr.write(f"{self.variable} is not set: using the stack of `make up`\n")
+            self.from_stack = False
+        return self.url
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
-    database_url: str | None = field(repr=False)
-    amqp_url: str | None = field(repr=False)
+    database_address: Address
+    amqp_address: Address
     names: Names
 
     @classmethod
@@ -52,56 +74,63 @@ class Stores:
                 for p in error.errors(include_url=False, include_input=False)
             )
             raise BadUsage("\n".join(problems)) from None
-        if given.database_url is None and given.amqp_url is None and ENDPOINTS.is_file():
+        stack = {}
+        if (given.database_url is None or given.amqp_url is None) and ENDPOINTS.is_file():
             stack = json.loads(ENDPOINTS.read_text())
-            sys.stderr.write("using the stack of `make up`, as DATABASE_URL and AMQP_URL are not set\n")
-            return cls(stack["database_url"], stack["amqp_url"], Names(given.amqp_prefix))
-        return cls(given.database_url, given.amqp_url, Names(given.amqp_prefix))
+        return cls(
+            Address(
+                "DATABASE_URL",
+                given.database_url or stack.get("database_url"),
+                "postgresql://user:password@host:5432/database",
+                from_stack=given.database_url is None,
+            ),
+            Address(
+                "AMQP_URL",
+                given.amqp_url or stack.get("amqp_url"),
+                "amqp://user:password@host:5672/vhost",
+                from_stack=given.amqp_url is None,
+            ),
+            Names(given.amqp_prefix),
+        )
 
     @property
     def amqp_user(self) -> str:
-        return unquote(urlsplit(self.amqp_url or "").username or "guest")
+        return unquote(urlsplit(self.amqp_address.get()).username or "guest")
 
     @asynccontextmanager
     async def database(self, *, writes: bool = False) -> AsyncIterator[Connection]:
-        if self.database_url is None:
-            raise BadUsage("DATABASE_URL: is not set, such as postgresql://user:password@host:5432/database")
+        url = self.database_address.get()
         try:
             connection = await asyncpg.connect(
-                self.database_url,
-                timeout=CONNECT_TIMEOUT,
+                url,
+                timeout=STORE_CONNECT_TIMEOUT,
                 command_timeout=STATEMENT_TIMEOUT,
                 server_settings={"application_name": "duebell-cli"},
             )
+        except DATABASE_ERRORS as error:
+            raise database_failure(error) from None
+        try:
             if not writes:
                 # Not by server_settings: the address asks for a session that takes writes, and would find none.
                 await connection.execute("set default_transaction_read_only = on")
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise Unreachable(f"cannot reach the database at DATABASE_URL: {describe(error)}") from None
-        try:
             yield connection
-        except asyncpg.UndefinedTableError:
-            raise Failure("the database has no Duebell schema: run python -m shared.migrate") from None
-        except TimeoutError:
-            raise Unreachable(f"the database did not answer within {STATEMENT_TIMEOUT:.0f} s") from None
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise Unreachable(f"the database says: {describe(error)}") from None
+        except DATABASE_ERRORS as error:
+            raise database_failure(error) from None
         finally:
             await connection.close(timeout=5)
 
     @asynccontextmanager
     async def broker(self) -> AsyncIterator[wire.WireConnection]:
-        if self.amqp_url is None:
-            raise BadUsage("AMQP_URL: is not set, such as amqp://user:password@host:5672/vhost")
+        url = self.amqp_address.get()
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                connection = await wire.connect(self.amqp_url, "duebell-cli")
-        except BROKER_ERRORS_OR_CANCELLED as error:
-            says = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
-            raise Unreachable(f"cannot reach the broker at AMQP_URL: {says}") from None
+            async with asyncio.timeout(STORE_CONNECT_TIMEOUT):
+                with wire.lost_connections_as_errors():
+                    connection = await wire.connect(url, "duebell-cli")
+        except BROKER_ERRORS as error:
+            raise broker_failure(error, url) from None
         try:
             yield connection
-        except (AMQPError, OSError) as error:
-            raise Unreachable(f"the broker says: {' '.join(str(error).split())}") from None
+        except BROKER_ERRORS as error:
+            raise broker_failure(error, url) from None
         finally:
             await connection.close()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -43,9 +43,10 @@ class Operator:
 
 
 @asynccontextmanager
-async def an_operator(site: Site | None) -> AsyncIterator[Operator]:
+async def an_operator(where: Site | Mapping[str, str] | None) -> AsyncIterator[Operator]:
     """Without a site: whose environment names no stores."""
-    process = await _python("tests.cli.operator_process", environment=site.environment if site else {})
+    environment = where.environment if isinstance(where, Site) else where
+    process = await _python("tests.cli.operator_process", environment=environment)
     try:
         yield Operator(process)
     finally:
@@ -54,19 +55,19 @@ async def an_operator(site: Site | None) -> AsyncIterator[Operator]:
         await asyncio.wait_for(process.wait(), PATIENCE)
 
 
-async def duebell(*arguments: str, **environment: str) -> Ended:
+async def duebell(*arguments: str, cwd: str = "/", **environment: str) -> Ended:
     """A process of its own, which knows no stores."""
-    process = await _python("cli", *arguments, environment=environment)
+    process = await _python("cli", *arguments, environment=environment, cwd=cwd)
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     return Ended(process.returncode or 0, out.decode(), err.decode())
 
 
 async def _python(
-    module: str, *arguments: str, environment: dict[str, str] | None = None
+    module: str, *arguments: str, environment: Mapping[str, str] | None = None, cwd: str = "/"
 ) -> asyncio.subprocess.Process:
     base = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, *arguments,
-        cwd="/", env={**base, **(environment or {})}, stdin=PIPE, stdout=PIPE, stderr=PIPE if module == "cli" else None,
+        cwd=cwd, env={**base, **(environment or {})}, stdin=PIPE, stdout=PIPE, stderr=PIPE if module == "cli" else None,
         limit=2**22,
     )  # fmt: skip

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-import pytest
 
 from tests.cli.command_line import Operator, an_operator
 from tests.support.application import Application
@@ -17,12 +16,6 @@ from tests.support.eventually import eventually
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
-
-
-@pytest.fixture
-async def duebell(site: Site) -> AsyncIterator[Operator]:
-    async with an_operator(site) as operator:
-        yield operator
 
 
 @asynccontextmanager
@@ -97,16 +90,6 @@ async def test_without_a_consumer_the_command_is_sent_and_the_status_is_4(
     assert unanswered.status == 4
     assert "safe in" in unanswered.err
     assert await app.count(site.names.inbox) == 1
-
-
-async def test_stores_that_cannot_be_reached_are_status_3_and_no_password_is_shown() -> None:
-    nowhere = Site("postgresql://me:hunter2@127.0.0.1:1/none", "amqp://me:hunter2@127.0.0.1:1/", "")
-    async with an_operator(nowhere) as duebell:
-        for arguments in (("list",), ("parked", "list"), ("cancel", "tea", "--yes"), ("status",)):
-            ended = await duebell(*arguments)
-            assert ended.status == 3, (arguments, ended)
-            assert "cannot" in ended.err
-            assert "hunter2" not in ended.out + ended.err
 
 
 async def test_wrong_usage_is_status_2_and_says_what_is_wrong() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.errors import BadUsage
+from cli.errors import BadUsage, Failure
 from cli.parked_queue import Parked, choose
 from cli.preview import looks_like_cron, marked_occurrences
 from cli.status import what_is_wrong
@@ -120,7 +120,7 @@ def test_ids_may_be_cut_short_but_must_be_unmistakable() -> None:
     assert Parked(received(message_id=None)).id == Parked(received(message_id=None)).id
     with pytest.raises(BadUsage, match="names 40 parked"):
         choose(found, [""])
-    with pytest.raises(BadUsage, match="is not among"):
+    with pytest.raises(Failure, match="is not among"):
         choose(found, ["no such id"])
 
 
