@@ -1,4 +1,4 @@
-"""Sends one command to Duebell and waits for its reply, as an application would: mandatory and confirmed."""
+"""Checks one command, sends it to Duebell and waits for its reply, as an application would: mandatory and confirmed."""
 
 import asyncio
 from typing import Any
@@ -9,6 +9,8 @@ import orjson
 from aio_pika.exceptions import DeliveryError
 
 from cli.errors import Failure, NoAnswer
+from cli.local_check import rejection_of
+from cli.operator import APP_ID, OPERATOR_HEADER, operator_name
 from cli.stores import Stores
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
@@ -18,15 +20,22 @@ PUBLISH_TIMEOUT = 10.0
 
 
 async def send(stores: Stores, type_: str, key: str, content: dict[str, Any], wait: float, *, own: bool) -> Any:  # noqa: ANN401
-    """Publish the command and return its reply. `own` sends the user of AMQP_URL as user_id; the broker checks it."""
+    """Publish the command and return its reply. `own` sends the user of AMQP_URL as user_id; the broker checks it. A
+    command that the consumer would refuse is not published: its reply is made here.
+    """
+    body = orjson.dumps(content)
+    if (rejected := rejection_of(type_, key, body, stores.max_payload_bytes)) is not None:
+        return rejected
     async with stores.broker() as connection:
         channel = connection.channel(on_return_raises=True)
         await channel.initialize()
         replies = await channel.declare_queue(exclusive=True, timeout=PUBLISH_TIMEOUT)
         exchange = await channel.get_exchange(stores.names.commands, ensure=False)
         message = aio_pika.Message(
-            orjson.dumps(content),
+            body,
             type=type_,
+            app_id=APP_ID,
+            headers={OPERATOR_HEADER: operator_name()},
             content_type="application/json",
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
             reply_to=replies.name,

@@ -15,6 +15,7 @@ from cli.errors import BadUsage, Failure
 from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
 from cli.stores import Stores
 from cli.time_arguments import parse_duration
+from consumer.commands.merge import USER_IS_REQUIRED
 from shared.contract.fields import format_instant
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
@@ -184,7 +185,7 @@ def trigger(
     """
 
     async def work() -> None:
-        content: dict[str, Any] = {"id": id, "trigger_id": trigger_id or uuid4().hex}
+        content: dict[str, Any] = {"id": id, "trigger_id": uuid4().hex if trigger_id is None else trigger_id}
         if payload is not None:
             content["payload"] = _json(payload)
         await _tell(TRIGGER_TYPE, TRIGGER_KEY, content, wait, as_json)
@@ -204,8 +205,17 @@ async def _tell(
         show_json(reply)
     else:
         show_sheet({name: value for name, value in reply.items() if value not in (None, [])})
-    if reply["outcome"] == Outcome.REJECTED:
-        raise Failure(f"{content['id']} was rejected: {'; '.join(reply['errors'])}")
+    match reply["outcome"]:
+        case Outcome.REJECTED:
+            raise Failure(f"{content['id']} was rejected: {_in_words(reply['errors'])}")
+        case Outcome.UNKNOWN:
+            raise Failure(f"{content['id']} is unknown: {_in_words(reply['errors'])}")
+
+
+def _in_words(errors: list[str]) -> str:
+    """Add to an error what the command line can do about it."""
+    hint = ["say --own to become its owner"] if any(error.startswith(USER_IS_REQUIRED) for error in errors) else []
+    return "; ".join([*errors, *hint])
 
 
 def _duration(option: str, text: str) -> timedelta:

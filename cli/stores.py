@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings
 
 from cli.errors import BadUsage
 from cli.store_errors import broker_failure, database_failure
+from consumer.settings import ConsumerSettings
 from shared.amqp import wire
 from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
@@ -34,6 +35,8 @@ class _Environment(BaseSettings):
     database_url: PostgresUrl | None = Field(default=None, repr=False)
     amqp_url: AmqpUrl | None = Field(default=None, repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
+    # The consumer's limit. Where it is another one, the command line needs to know, too.
+    max_payload_bytes: int = Field(default=ConsumerSettings.model_fields["max_payload_bytes"].default, ge=1)
 
 
 @dataclass(slots=True)
@@ -62,6 +65,7 @@ class Stores:
     database_address: Address
     amqp_address: Address
     names: Names
+    max_payload_bytes: int
 
     @classmethod
     def from_environment(cls) -> "Stores":
@@ -91,6 +95,7 @@ class Stores:
                 from_stack=given.amqp_url is None,
             ),
             Names(given.amqp_prefix),
+            given.max_payload_bytes,
         )
 
     @property
