@@ -49,11 +49,14 @@ def marks_of(cancels: Sequence[Cancel]) -> list[Mark]:
     for cancel in cancels:
         before = marks.get(cancel.id)
         if before is None:
-            revision = FIRST_REVISION if cancel.revision is None else cancel.revision
-            marks[cancel.id] = Mark(cancel.id, revision, cancel.user)
+            marks[cancel.id] = Mark(cancel.id, _closed_without_a_job(cancel), cancel.user)
         elif cancel.revision is not None and cancel.revision > before.revision:
             marks[cancel.id] = Mark(cancel.id, cancel.revision, before.owner)
     return list(marks.values())
+
+
+def _closed_without_a_job(cancel: Cancel) -> int:
+    return FIRST_REVISION if cancel.revision is None else cancel.revision
 
 
 def cancel_jobs(
@@ -66,10 +69,9 @@ def cancel_jobs(
     of all other ids.
     """
     cancelled, now, met = Cancelled(), dict(jobs), set[str]()
-    revisions = {mark.id: mark.revision for mark in marks_of(cancels)}
     for cancel in cancels:
         if cancel.id in marked:
-            cancelled.answers.append(_answer_marked(cancel, revisions[cancel.id], is_first=cancel.id not in met))
+            cancelled.answers.append(_answer_marked(cancel, is_first=cancel.id not in met))
             met.add(cancel.id)
             continue
         job = now[cancel.id]
@@ -101,8 +103,9 @@ def _answer(cancel: Cancel, before: CancelledJob, after: CancelledJob) -> Answer
     return Answer(cancel.id, Outcome.DUPLICATE, errors=(f"revision: {older}",))
 
 
-def _answer_marked(cancel: Cancel, revision: int, *, is_first: bool) -> Answer:
+def _answer_marked(cancel: Cancel, *, is_first: bool) -> Answer:
     if not is_first:
         return Answer(cancel.id, Outcome.CANCELLED)
-    unknown = f"id: there is no such job; a request with a revision higher than {revision} is taken"
+    closed = _closed_without_a_job(cancel)
+    unknown = f"id: there is no such job; a request with a revision higher than {closed} is taken"
     return Answer(cancel.id, Outcome.UNKNOWN, errors=(unknown,), changed=True)

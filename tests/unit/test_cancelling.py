@@ -22,8 +22,8 @@ def cancel(job: CancelledJob, *cancels: Cancel) -> tuple[list[Answer], int | Non
 
 
 def test_a_cancel_of_an_unknown_id_says_so_and_the_next_one_finds_it_cancelled() -> None:
-    cancels = [a_cancel(5), a_cancel(5)]
-    assert marks_of(cancels) == [Mark("a", 5, None)]
+    cancels = [a_cancel(5), a_cancel(7)]
+    assert marks_of(cancels) == [Mark("a", 7, None)]
     unknown = "id: there is no such job; a request with a revision higher than 5 is taken"
     first, second = cancel_jobs(cancels, {"a"}, {}).answers
     assert first == Answer("a", Outcome.UNKNOWN, errors=(unknown,), changed=True)
