@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-import orjson
-
 from consumer.commands.cancel import cancel_jobs, marks_of
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
@@ -21,18 +19,21 @@ from consumer.commands.merge import (
     merge_requests,
     refuse,
 )
-from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
+from consumer.commands.parse import Cancel, Command, Pause, Query, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.commands.pause_and_trigger import answer_triggers, pause_jobs
-from consumer.commands.schedule import Schedule, list_upcoming
+from consumer.commands.query import REPLY_TO_IS_REQUIRED, answer_queries
+from consumer.commands.schedule import Schedule
 from consumer.metrics import Metrics
+from consumer.replies import reply_to
 from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
 from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
+from consumer.store.queries import find_jobs
 from shared.amqp.consuming import Inbox
-from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
+from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher, can_be_answered
-from shared.contract.fields import format_instant, read_traceparent, trace_headers
-from shared.contract.messages import REPLY_TYPE, Outcome
+from shared.contract.fields import read_traceparent, trace_headers
+from shared.contract.messages import Outcome
 from shared.contract.names import Names
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
@@ -70,7 +71,7 @@ class BatchHandler:
             await yielder.give_way()  # reading a hostile rule can take tens of milliseconds
         reached(Point.CONSUMER_RECEIVED)
         answers = {
-            position: refuse(command.id, *command.errors)
+            position: refuse(command.id, *command.errors, parked=command.parked)
             for position, command in enumerate(commands)
             if isinstance(command, Refused)
         }
@@ -80,6 +81,7 @@ class BatchHandler:
                 await self._store_part(step.cancelling, self._cancel, answers)
                 await self._store_part(step.pausing, self._pause_or_resume, answers)
                 await self._store_part(step.triggering, self._trigger, answers)
+                await self._store_part(step.reading, self._query, answers)
         return [answers[position] for position in range(len(commands))]
 
     async def finish(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
@@ -135,6 +137,11 @@ class BatchHandler:
             stored = await insert_triggers(connection, commands, self.operators)
         return answer_triggers(commands, stored, self.operators)
 
+    async def _query(self, queries: Sequence[Query]) -> list[Answer]:
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            jobs = await find_jobs(connection, queries)
+        return answer_queries(queries, jobs, self.operators)
+
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
@@ -147,8 +154,10 @@ class BatchHandler:
         except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
             get_log().error("command_unreadable", error=type(error).__name__)
             return Refused((f"body: cannot be read: {type(error).__name__}",))
+        if isinstance(command, Query) and not can_be_answered(message.reply_to):
+            return Refused((REPLY_TO_IS_REQUIRED,), command.id, parked=False)
         if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
-            return Refused((USER_IS_REQUIRED,), command.id)
+            return Refused((USER_IS_REQUIRED,), command.id, parked=not isinstance(command, Query))
         return command
 
     async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
@@ -167,7 +176,7 @@ class BatchHandler:
         replies, yielder = [], LoopYielder()
         for message, answer in zip(messages, answers, strict=True):
             if can_be_answered(message.reply_to):
-                replies.append(_reply_to(message, answer))
+                replies.append(await reply_to(message, answer, yielder))
                 await yielder.give_way()
         results = await self.publisher.publish(replies, self.publish_timeout)
         if lost := sum(result is not PublishResult.CONFIRMED for result in results):
@@ -210,22 +219,4 @@ def raw_command(message: IncomingMessage) -> RawCommand:
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:
-    return refuse(command.id, f"body: the database refused it: {error}")
-
-
-def _reply_to(message: IncomingMessage, answer: Answer) -> OutgoingMessage:
-    reply = {
-        "id": answer.id,
-        "outcome": answer.outcome,
-        "next_run_at": format_instant(answer.next_run_at) if answer.next_run_at else None,
-        "upcoming": [format_instant(instant) for instant in list_upcoming(answer.schedule)] if answer.schedule else [],
-        "errors": answer.errors,
-    }
-    return OutgoingMessage(
-        exchange="",
-        routing_key=message.reply_to or "",
-        body=orjson.dumps(reply),
-        type=REPLY_TYPE,
-        correlation_id=message.correlation_id,
-        mandatory=False,
-    )
+    return refuse(command.id, f"body: the database refused it: {error}", parked=not isinstance(command, Query))

@@ -32,6 +32,14 @@ class Outcome(StrEnum):
     RESUMED = "resumed"
     TRIGGERED = "triggered"
     REJECTED = "rejected"
+    FOUND = "found"
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"
+    PAUSED = "paused"
+    DONE = "done"
+    CANCELLED = "cancelled"
 
 
 class Command(BaseModel):
@@ -143,6 +151,13 @@ class ScheduleTrigger(Command):
     payload: Any = None
 
 
+class ScheduleQuery(Command):
+    """How does the job stand? The reply says it; nothing changes."""
+
+    history: int = Field(default=10, ge=0, le=50)
+    upcoming: int = Field(default=3, ge=0, le=20)
+
+
 class ScheduleDue(BaseModel):
     """It is time. Fields that this version does not know are ignored."""
 
@@ -159,8 +174,26 @@ class ScheduleDue(BaseModel):
     webhook: Webhook | None = None
 
 
+class HistoryEntry(BaseModel):
+    """Something that happened to a job. What does not apply is None."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    at: datetime
+    what: str
+    life: int | None = None
+    revision: int | None = None
+    sequence: int | None = None
+    due_at: datetime | None = None
+    by_user: str | None = None
+    app_id: str | None = None
+    operator: str | None = None
+    note: str | None = None
+    details: dict[str, Any] | None = None
+
+
 class ScheduleReply(BaseModel):
-    """What became of a command."""
+    """What became of a command. The fields from status on are only in the answer to a query."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -169,3 +202,9 @@ class ScheduleReply(BaseModel):
     next_run_at: datetime | None = None
     upcoming: list[datetime] = Field(default_factory=list)
     errors: list[str] = Field(default_factory=list)
+    status: JobStatus | None = None
+    revision: int | None = None
+    topic: str | None = None
+    sequence: int | None = None
+    last_due_at: datetime | None = None
+    history: list[HistoryEntry] | None = None

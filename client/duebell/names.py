@@ -11,6 +11,7 @@ ROUTING_KEYS = {
     "SchedulePause": "schedule.pause",
     "ScheduleResume": "schedule.resume",
     "ScheduleTrigger": "schedule.trigger",
+    "ScheduleQuery": "schedule.query",
 }
 
 

@@ -1,9 +1,10 @@
 """How the commands of a batch are grouped into steps, and how requests are merged and answered. Pure.
 
 A batch is cut into steps that are stored one after the other. A step stores its requests first, then its cancels, its
-pauses and resumes, and its triggers. A command that must come after an earlier one for the same id, and that its step
-would store before it, comes in a later step; so does a command of another user. So a batch has the same effect as its
-commands one by one, in order of arrival. A batch of requests alone is one step with one part.
+pauses and resumes, and its triggers; last it reads for its queries. A command that must come after an earlier one for
+the same id, and that its step would store before it, comes in a later step; so does a command of another user. So a
+batch has the same effect as its commands one by one, in order of arrival. A batch of requests alone is one step with
+one part.
 
 Within a step, requests are merged id by id: the highest revision wins, in whatever order they arrived. Merging also
 gives the SQL one row per id.
@@ -17,7 +18,7 @@ from typing import Generic, TypeVar, assert_never
 
 import msgspec
 
-from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
 from shared.contract.job_status import OPEN, JobStatus
@@ -45,9 +46,9 @@ class Part(Generic[Item]):
 
 @dataclass(slots=True)
 class Step:
-    """Commands that are stored together, part by part. All commands for one id are of one user, and none has to be
-    stored before one that is in an earlier part. Pauses and triggers of one job may have arrived in any order: both
-    need an open job, and leave it open.
+    """Commands that are stored together, part by part. All commands for one id that change something are of one user,
+    and none has to be stored before one that is in an earlier part. Pauses and triggers of one job may have arrived in
+    any order: both need an open job, and leave it open. Queries change nothing.
 
     Each part is a transaction of its own that locks jobs in the order of their ids. Two parts in one transaction would
     lock them in another order, and could deadlock with another consumer.
@@ -57,8 +58,9 @@ class Step:
     cancelling: Part[Cancel] = field(default_factory=Part)
     pausing: Part[Pause | Resume] = field(default_factory=Part)
     triggering: Part[Trigger] = field(default_factory=Part)
+    reading: Part[Query] = field(default_factory=Part)
 
-    def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger) -> None:
+    def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger | Query) -> None:
         match command:
             case Schedule():
                 self.scheduling.add(position, command)
@@ -68,6 +70,8 @@ class Step:
                 self.pausing.add(position, command)
             case Trigger():
                 self.triggering.add(position, command)
+            case Query():
+                self.reading.add(position, command)
             case _:
                 assert_never(command)
 
@@ -98,6 +102,21 @@ class StoredJob(msgspec.Struct, frozen=True):
     content: Content | None = None  # None: the request with the highest revision of the step, if `applied`
 
 
+class FoundJob(msgspec.Struct, frozen=True):
+    """A job as a query reads it."""
+
+    status: JobStatus
+    revision: int  # the highest one that is stored or closed
+    topic: str
+    sequence: int
+    last_due_at: datetime | None
+    next_run_at: datetime | None
+    rule: str | None  # JSON text
+    rule_index: int
+    owner: str | None
+    life: int  # 0: no request has been stored yet, a cancel came before all of them
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What became of one command: the content of its reply, and whether the command is parked."""
 
@@ -108,6 +127,8 @@ class Answer(msgspec.Struct, frozen=True):
     changed: bool = False  # this command changed the job
     schedule: Schedule | None = None  # what was accepted
     parked: bool = False
+    query: Query | None = None  # what was asked, if a job was found
+    found: FoundJob | None = None
 
 
 def cut_into_steps(commands: Sequence[Command]) -> list[Step]:
@@ -117,16 +138,29 @@ def cut_into_steps(commands: Sequence[Command]) -> list[Step]:
     for position, command in enumerate(commands):
         if isinstance(command, Refused):
             continue
-        place = 0 if isinstance(command, Schedule) else 1 if isinstance(command, Cancel) else 2
+        place = _place_of(command)
         number = 0
         if (before := latest.get(command.id)) is not None:
-            fits = place >= before[1] and command.user == before[2]
+            fits = isinstance(command, Query) or (place >= before[1] and command.user == before[2])
             number = before[0] if fits else before[0] + 1
         latest[command.id] = number, place, command.user
         if number == len(steps):
             steps.append(Step())
         steps[number].add(position, command)
     return steps
+
+
+def _place_of(command: Command) -> int:
+    """Number the parts of a step within which commands for one id keep their order, or need none."""
+    match command:
+        case Schedule():
+            return 0
+        case Cancel():
+            return 1
+        case Query():
+            return 3
+        case _:
+            return 2
 
 
 def merge_requests(requests: Sequence[Schedule]) -> dict[str, Schedule]:
@@ -169,9 +203,9 @@ def may_command(user: str | None, owner: str | None, operators: Collection[str])
     return owner is None or user == owner or user in operators
 
 
-def refuse(job_id: str | None, *errors: str) -> Answer:
+def refuse(job_id: str | None, *errors: str, parked: bool = True) -> Answer:
     """Answer that the command is rejected, and have it parked: an operator can read it and send it again."""
-    return Answer(job_id, Outcome.REJECTED, errors=errors, parked=True)
+    return Answer(job_id, Outcome.REJECTED, errors=errors, parked=parked)
 
 
 def content_of(request: Schedule) -> Content:

@@ -18,16 +18,18 @@ from shared.contract.fields import format_instant
 from shared.contract.messages import (
     CANCEL_TYPE,
     PAUSE_TYPE,
+    QUERY_TYPE,
     REQUEST_TYPE,
     RESUME_TYPE,
     TRIGGER_TYPE,
     ScheduleCancel,
     SchedulePause,
+    ScheduleQuery,
     ScheduleRequest,
     ScheduleResume,
     ScheduleTrigger,
 )
-from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 
 # How large the fields of a command besides its payload may be.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
@@ -38,7 +40,7 @@ MAX_ERROR_LENGTH = 300
 # How long a request may have waited in a queue and still start its rule at the time when it was made.
 MAX_TIMESTAMP_AGE = timedelta(days=30)
 
-Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger)
+Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger, ScheduleQuery)
 
 _TYPE_OF_KEY = {
     REQUEST_KEY: REQUEST_TYPE,
@@ -46,6 +48,7 @@ _TYPE_OF_KEY = {
     PAUSE_KEY: PAUSE_TYPE,
     RESUME_KEY: RESUME_TYPE,
     TRIGGER_KEY: TRIGGER_TYPE,
+    QUERY_KEY: QUERY_TYPE,
 }
 
 
@@ -92,14 +95,23 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class Query:
+    id: str
+    user: str | None = None
+    history: int = 10  # how many entries the reply has
+    upcoming: int = 3  # how many next instants the reply has
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A command that cannot be carried out. Each error begins with the name of the field that it is about."""
 
     errors: tuple[str, ...]
     id: str | None = None
+    parked: bool = True  # a query is not: nothing is lost with it
 
 
-Command = Schedule | Cancel | Pause | Resume | Trigger | Refused
+Command = Schedule | Cancel | Pause | Resume | Trigger | Query | Refused
 
 
 class _PayloadOnly(msgspec.Struct):
@@ -109,20 +121,14 @@ class _PayloadOnly(msgspec.Struct):
 def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Command:
     """Return the command that the message holds. A mistake of its publisher is returned as `Refused`, not raised."""
     job_id: str | None = None
+    kind: str | None = None
     try:
         kind = _message_type(raw)
         content = _json_object(raw.body, max_payload_bytes)
         if isinstance(given_id := content.get("id"), str):
             job_id = given_id[:200]
-        if kind == CANCEL_TYPE:
-            cancel = _validated(ScheduleCancel, content)
-            return Cancel(cancel.id, raw.user_id, cancel.revision)
-        if kind == PAUSE_TYPE:
-            pause = _validated(SchedulePause, content)
-            return Pause(pause.id, raw.user_id, pause.revision)
-        if kind == RESUME_TYPE:
-            resume = _validated(ScheduleResume, content)
-            return Resume(resume.id, raw.user_id, resume.revision)
+        if kind not in {REQUEST_TYPE, TRIGGER_TYPE}:
+            return _read_without_payload(kind, raw, content)
         payload = _raw_payload(raw.body, max_payload_bytes) if "payload" in content else None
         if kind == TRIGGER_TYPE:
             trigger = _validated(ScheduleTrigger, content)
@@ -132,7 +138,22 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         made_at = _made_at(raw, now) if request.starts_when_made else now
         return resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
     except Refusal as refusal:
-        return Refused(tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS]), job_id)
+        errors = tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS])
+        return Refused(errors, job_id, parked=kind != QUERY_TYPE)
+
+
+def _read_without_payload(kind: str, raw: RawCommand, content: dict[str, Any]) -> Cancel | Pause | Resume | Query:
+    if kind == CANCEL_TYPE:
+        cancel = _validated(ScheduleCancel, content)
+        return Cancel(cancel.id, raw.user_id, cancel.revision)
+    if kind == PAUSE_TYPE:
+        pause = _validated(SchedulePause, content)
+        return Pause(pause.id, raw.user_id, pause.revision)
+    if kind == RESUME_TYPE:
+        resume = _validated(ScheduleResume, content)
+        return Resume(resume.id, raw.user_id, resume.revision)
+    query = _validated(ScheduleQuery, content)
+    return Query(query.id, raw.user_id, query.history, query.upcoming)
 
 
 def _message_type(raw: RawCommand) -> str:

@@ -1,7 +1,9 @@
 """A request becomes a schedule: its moment, or its rule and the first occurrence of the rule. Pure."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 
 import msgspec
 
@@ -79,16 +81,22 @@ def resolve(
 
 def list_upcoming(schedule: Schedule) -> list[datetime]:
     """Return the next few instants, for the reply: they show the author of a rule what the rule means."""
-    if schedule.rule is None:
-        return [schedule.next_run_at]
-    rule = compile_rule(schedule.rule)
-    occurrence: Occurrence | None = Occurrence(schedule.next_run_at, schedule.rule_index)
-    instants: list[datetime] = []
-    with suppress(BadRule):  # an occurrence beyond the reach of the search is left out
-        while occurrence is not None and len(instants) < MAX_UPCOMING:
-            instants.append(occurrence.at)
-            occurrence = rule.next_after(occurrence)
-    return instants
+    return list(islice(upcoming(schedule.rule, schedule.next_run_at, schedule.rule_index), MAX_UPCOMING))
+
+
+def upcoming(rule: RuleSpec | None, next_run_at: datetime, rule_index: int) -> Iterator[datetime]:
+    """Yield the instants of a job, from its next one on. Each but the first may take a search."""
+    yield next_run_at
+    if rule is None:
+        return
+    occurrence = Occurrence(next_run_at, rule_index)
+    with suppress(
+        BadRule
+    ):  # an occurrence beyond the reach of the search is left out; so is a rule's zone that is gone
+        compiled = compile_rule(rule)
+        while (after := compiled.next_after(occurrence)) is not None:
+            occurrence = after
+            yield after.at
 
 
 def _instant_of(text: str, request: ScheduleRequest) -> datetime:

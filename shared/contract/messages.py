@@ -9,12 +9,14 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shared.contract.fields import Headers, HttpUrl, IdempotencyKey, JobId, Note, Revision, SecretName, Text, Topic
+from shared.contract.job_status import JobStatus
 
 REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
 PAUSE_TYPE = "SchedulePause"
 RESUME_TYPE = "ScheduleResume"
 TRIGGER_TYPE = "ScheduleTrigger"
+QUERY_TYPE = "ScheduleQuery"
 DUE_TYPE = "ScheduleDue"
 REPLY_TYPE = "ScheduleReply"
 COMPLETED_TYPE = "DeliveryCompleted"
@@ -37,6 +39,7 @@ class Outcome(StrEnum):
     RESUMED = "resumed"
     TRIGGERED = "triggered"
     REJECTED = "rejected"
+    FOUND = "found"
 
 
 class _Command(BaseModel):
@@ -202,6 +205,16 @@ class ScheduleTrigger(_Command):
     )
 
 
+class ScheduleQuery(_Command):
+    """How does the job stand? The reply says it; nothing changes."""
+
+    id: JobId = Field(description="the id of the request", examples=["invoice-42"])
+    history: int = Field(
+        default=10, ge=0, le=50, description="how many entries of its history the reply has, newest first", examples=[3]
+    )
+    upcoming: int = Field(default=3, ge=0, le=20, description="how many next instants the reply has", examples=[10])
+
+
 class ScheduleDue(BaseModel):
     """It is time. Readers ignore fields that they do not know."""
 
@@ -229,8 +242,32 @@ class ScheduleDue(BaseModel):
     )
 
 
+class HistoryEntry(BaseModel):
+    """Something that happened to a job. What does not apply is left out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    at: datetime = Field(description="when", examples=["2026-07-10T09:00:00.004213Z"])
+    what: str = Field(description="what happened; there may be other words than you know", examples=["fired"])
+    life: int | None = Field(
+        default=None, description="the life of the id in which it happened: 1 for its first", examples=[1]
+    )
+    revision: int | None = Field(default=None, description="of the command", examples=[2])
+    sequence: int | None = Field(default=None, description="of the ScheduleDue", examples=[1])
+    due_at: datetime | None = Field(
+        default=None, description="the moment that it is about", examples=["2026-07-10T09:00:00Z"]
+    )
+    by_user: str | None = Field(default=None, description="the AMQP user_id of the command", examples=["my-app"])
+    app_id: str | None = Field(default=None, description="the AMQP app_id of the command", examples=["billing-7"])
+    operator: str | None = Field(default=None, description="who used the command line", examples=["alice"])
+    note: str | None = Field(default=None, description="of the command", examples=["paid by hand"])
+    details: dict[str, Any] | None = Field(
+        default=None, description="what else is known, by name", examples=[{"late_seconds": 0.004}]
+    )
+
+
 class ScheduleReply(BaseModel):
-    """The answer to a command that named a reply_to."""
+    """The answer to a command that named a reply_to. The fields from status on are only in the answer to a query."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -243,13 +280,25 @@ class ScheduleReply(BaseModel):
     )
     upcoming: list[datetime] = Field(
         default_factory=list,
-        description="the next three instants of what was accepted",
+        description="the next three instants of what was accepted; of a query, as many as it asks for",
         examples=[["2026-07-10T09:00:00Z", "2026-07-11T09:00:00Z", "2026-07-12T09:00:00Z"]],
     )
     errors: list[str] = Field(
         default_factory=list,
         description="each names its field first; those of a duplicate or unknown say why it is one",
         examples=[["timezone: 'Mars/Olympus' is not an IANA time zone"]],
+    )
+    status: JobStatus | None = Field(default=None, description="of the job", examples=["pending"])
+    revision: int | None = Field(default=None, description="the highest one that is stored or closed", examples=[2])
+    topic: str | None = Field(default=None, description="of the request", examples=["invoices.reminder"])
+    sequence: int | None = Field(
+        default=None, description="of its newest ScheduleDue; 0 if it has not rung yet", examples=[1]
+    )
+    last_due_at: datetime | None = Field(
+        default=None, description="the due_at of its newest ScheduleDue", examples=["2026-07-09T09:00:00Z"]
+    )
+    history: list[HistoryEntry] | None = Field(
+        default=None, description="what happened to the job, newest first", examples=[[]]
     )
 
 

@@ -5,6 +5,7 @@ CANCEL_KEY = "schedule.cancel"
 PAUSE_KEY = "schedule.pause"
 RESUME_KEY = "schedule.resume"
 TRIGGER_KEY = "schedule.trigger"
+QUERY_KEY = "schedule.query"
 
 
 class Names:

@@ -67,6 +67,7 @@ async def test_a_command_as_the_document_has_it_is_answered_and_its_event_is_as_
             ("SchedulePause", {"id": "job"}),
             ("ScheduleResume", {"id": "job"}),
             ("ScheduleTrigger", {"id": "job", "trigger_id": "once"}),
+            ("ScheduleQuery", {"id": "job"}),
             ("ScheduleCancel", {"id": "job"}),
             ("ScheduleRequest", {"id": "soon", "at": in_seconds(0.2)}),
         ):

@@ -40,7 +40,9 @@ async def test_replies_and_events_are_what_the_schemas_say(site: Site) -> None:
             await app.request(
                 {"id": "rule", "rrule": "FREQ=YEARLY", "start_at": "2090-01-01T00:00:00Z", "revision": 2}
             ),
+            await app.query("rule"),
             await app.cancel("rule"),
+            await app.query("no such job"),
             await app.request({"id": "wrong", "at": "tomorrow"}),
             await app.ask(b"not json"),
         ]
@@ -48,7 +50,7 @@ async def test_replies_and_events_are_what_the_schemas_say(site: Site) -> None:
     for reply in replies:
         check(ScheduleReply.__name__, reply)
     assert {reply["outcome"] for reply in replies} == {
-        "accepted", "duplicate", "rescheduled", "cancelled", "rejected",
+        "accepted", "duplicate", "rescheduled", "cancelled", "rejected", "found", "unknown",
     }  # fmt: skip
     for event in heard:
         check(event.raw.type or "", event.content)

@@ -19,6 +19,7 @@ WAYS: list[tuple[str | None, str]] = [
     (None, "schedule.pause"),
     (None, "schedule.resume"),
     (None, "schedule.trigger"),
+    (None, "schedule.query"),
 ]
 
 

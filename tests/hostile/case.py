@@ -1,5 +1,5 @@
-"""One hostile command: its bytes, and how it must end. A family writes cases with `stored` and `parked`; the job's id
-is the case's name wherever a case does not say otherwise, so that every stored one can be found again.
+"""One hostile command: its bytes, and how it must end. A family writes cases with `stored`, `parked` and `refused`; the
+job's id is the case's name wherever a case does not say otherwise, so that every stored one can be found again.
 """
 
 import json
@@ -21,6 +21,8 @@ class Case:
     type: str | None = None
     properties: bytes | None = None
     """Flags and values of the content header as they go over the wire; None: those of a well-behaved client."""
+    is_parked: bool = True
+    """Whether it is parked when it is refused: a query is not."""
 
 
 def stored(name: str, content: Any, **options: Any) -> Case:
@@ -29,6 +31,10 @@ def stored(name: str, content: Any, **options: Any) -> Case:
 
 def parked(name: str, field: str, content: Any, **options: Any) -> Case:
     return Case(name, _body(name, content), field, **options)
+
+
+def refused(name: str, field: str, content: Any, **options: Any) -> Case:
+    return Case(name, _body(name, content), field, is_parked=False, **options)
 
 
 def judged(name: str, field: str | None, content: Any, **options: Any) -> Case:

@@ -22,6 +22,7 @@ from tests.hostile.families import (
     kinds,
     message_properties,
     pause_and_trigger,
+    queries,
     rules,
     times,
     urls,
@@ -39,6 +40,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "urls": urls.cases,
     "headers": headers.cases,
     "pause_and_trigger": pause_and_trigger.cases,
+    "queries": queries.cases,
     "message_properties": message_properties.cases,
 }
 # Something of up to 16 bytes, a hundred times or more in a row.
@@ -63,7 +65,7 @@ def to_line(case: Case) -> str:
     return json.dumps(
         {
             "name": case.name,
-            "ends": "stored" if case.field is None else f"parked: {case.field}",
+            "ends": "stored" if case.field is None else f"{'parked' if case.is_parked else 'refused'}: {case.field}",
             **({"key": case.key} if case.key != "schedule.request" else {}),
             **({"type": case.type} if case.type is not None else {}),
             **({"properties": _packed(case.properties)} if case.properties is not None else {}),
@@ -74,12 +76,13 @@ def to_line(case: Case) -> str:
 
 def from_line(line: str) -> Case:
     fields: dict[str, Any] = json.loads(line)
-    ends = fields.pop("ends")
+    end, _, field = fields.pop("ends").partition(": ")
     given = fields.pop("properties", None)
     return Case(
         **{**fields, "body": _unpacked(fields["body"])},
-        field=None if ends == "stored" else ends.removeprefix("parked: "),
+        field=field or None,
         properties=None if given is None else _unpacked(given),
+        is_parked=end != "refused",
     )
 
 

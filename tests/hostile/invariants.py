@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 import orjson
 
-from consumer.commands.parse import Cancel, Command, Pause, Refused, Resume, Trigger
+from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule, list_upcoming
 from delivery.http.request import host_of
 from shared.contract.fields import FIRST_YEAR, LAST_YEAR
@@ -16,13 +16,17 @@ from shared.recurrence import RuleSpec
 
 def check_command(command: Command, body: bytes) -> None:
     match command:
-        case Refused(errors, job_id):
+        case Refused(errors, job_id, _):
             assert 1 <= len(errors) <= 10
             assert all(0 < len(error) <= 300 and ":" in error for error in errors), errors
             assert job_id is None or len(job_id) <= 200
             orjson.dumps(errors)  # they go out in a reply
         case Cancel() | Pause() | Resume():
             _check_id(command.id)
+        case Query():
+            _check_id(command.id)
+            assert 0 <= command.history <= 50
+            assert 0 <= command.upcoming <= 20
         case Trigger():
             _check_id(command.id)
             _check_id(command.trigger_id)

@@ -21,7 +21,7 @@ from tests.support.builders import a_request
 from tests.support.stores import Site
 
 JOBS = 40
-LENGTH = 8
+LENGTH = 10
 
 JobsCommand = tuple[str, dict[str, Any], str | None]
 
@@ -36,12 +36,12 @@ async def handler(site: Site) -> AsyncIterator[BatchHandler]:
 
 def a_message(key: str, content: dict[str, Any], user: str | None) -> IncomingMessage:
     body = json.dumps(content).encode()
-    return IncomingMessage(1, body, "", key, None, None, None, None, None, None, None, None, None, {}, None, user)
+    return IncomingMessage(1, body, "", key, None, None, None, None, None, None, None, "me", None, {}, None, user)
 
 
 def a_random_command(chance: random.Random, job_id: str) -> JobsCommand:
     user = chance.choice([None, "alice", "alice", "bob", "root"])
-    kind = chance.choice(["request", "request", "request", "cancel", "pause", "resume", "trigger", "trigger"])
+    kind = chance.choice(["request", "request", "request", "cancel", "pause", "resume", "trigger", "trigger", "query"])
     content: dict[str, Any] = {"id": job_id}
     if kind == "request":
         revision = chance.randint(1, 5)
@@ -74,7 +74,7 @@ def unmerged_answers(messages: list[JobsCommand], answers: list[Answer]) -> list
     the one with the highest revision had come first.
     """
     return [
-        (content["id"], key, given.outcome, given.errors)
+        (content["id"], key, given.outcome, given.errors, given.found)
         for (key, content, _), given in zip(messages, answers, strict=True)
         if key != "schedule.request" or given.outcome is Outcome.REJECTED
     ]
@@ -97,7 +97,13 @@ async def test_a_batch_has_the_effect_of_its_commands_one_by_one(
     assert after_batch == await _rows(database)
     assert unmerged_answers(commands, together) == unmerged_answers(commands, one_by_one)
     outcomes = {(key, given.outcome) for (key, _, _), given in zip(commands, together, strict=True)}
-    for wanted in [("pause", "paused"), ("resume", "resumed"), ("trigger", "triggered"), ("trigger", "duplicate")]:
+    for wanted in [
+        ("query", "found"),
+        ("pause", "paused"),
+        ("resume", "resumed"),
+        ("trigger", "triggered"),
+        ("trigger", "duplicate"),
+    ]:
         assert (f"schedule.{wanted[0]}", wanted[1]) in outcomes, "this seed shows too little"
 
 
@@ -113,7 +119,7 @@ async def test_storing_a_batch_again_changes_nothing(handler: BatchHandler, data
         ("schedule.request", a_request(id=f"job-{job:02}"), chance.choice([None, "alice"])) for job in range(JOBS)
     ]
     commands = [
-        (key, content if key == "schedule.trigger" else {**content, "revision": next(clock)}, user)
+        (key, content if key in {"schedule.trigger", "schedule.query"} else {**content, "revision": next(clock)}, user)
         for key, content, user in shuffled_together(chance, each)
         if key != ("schedule.cancel" if int(content["id"][-1]) % 2 else "schedule.trigger")
     ]

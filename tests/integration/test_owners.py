@@ -62,6 +62,20 @@ async def test_a_job_obeys_its_owner_and_no_other_user(
         assert (await read_job(database, "job-1"))["owner"] == OPERATOR
 
 
+async def test_only_the_owner_and_operators_are_told_how_a_job_stands(
+    site: Site, app: Application, stranger: Application
+) -> None:
+    async with running_consumer(site, operator_users=OPERATOR):
+        await stranger.ask(a_request(), user_id=APPLICATION)
+        asked = {"content": {"id": "job-1"}, "key": "schedule.query"}
+        assert (await stranger.ask(**asked, user_id=APPLICATION))["outcome"] == "found"
+        assert (await app.ask(**asked, user_id=OPERATOR))["outcome"] == "found"
+        refused = await app.ask(**asked)
+        assert (refused["outcome"], refused["errors"], refused["next_run_at"]) == ("rejected", NOT_THE_OWNER, None)
+        assert "status" not in refused
+        assert await app.count(site.names.parked) == 0
+
+
 async def test_a_job_without_an_owner_obeys_every_user_and_a_reschedule_gives_it_none(
     site: Site, app: Application, stranger: Application, database: Any
 ) -> None:
@@ -128,6 +142,8 @@ async def test_where_user_id_is_required_a_command_without_it_is_rejected_and_pa
             assert (reply["id"], reply["outcome"]) == ("job-1", "rejected")
             assert reply["errors"] == ["user_id: is required here"]
         assert len(await app.parked(len(COMMANDS))) == len(COMMANDS)
+        assert (await app.query("job-1"))["errors"] == ["user_id: is required here"]
+        assert await app.count(site.names.parked) == 0
         assert await database.fetchval("select count(*) from jobs") == 0
         user = urlsplit(site.amqp_url).username
         assert (await app.ask(a_request(), user_id=user))["outcome"] == "accepted"

@@ -87,6 +87,9 @@ class Application:
     async def trigger(self, job_id: str, trigger_id: str, **fields: Any) -> dict[str, Any]:
         return await self.ask({"id": job_id, "trigger_id": trigger_id, **fields}, key="schedule.trigger")
 
+    async def query(self, job_id: str, **fields: Any) -> dict[str, Any]:
+        return await self.ask({"id": job_id, **fields}, key="schedule.query")
+
     async def reply(self, correlation_id: str) -> dict[str, Any]:
         async def look() -> dict[str, Any] | None:
             return self.replies.get(correlation_id)

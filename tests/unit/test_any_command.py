@@ -25,7 +25,9 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 TYPES = st.sampled_from([None, "", "ScheduleRequest", "ScheduleCancel", "ScheduleOther"])
-KEYS = st.sampled_from(["schedule.request", "schedule.cancel", "schedule.trigger", "schedule.pause", "other"])
+KEYS = st.sampled_from(
+    ["schedule.request", "schedule.cancel", "schedule.trigger", "schedule.pause", "schedule.query", "other"]
+)
 
 
 @st.composite

@@ -22,20 +22,22 @@ def test_every_case_is_stored_or_refused_with_a_reason_that_names_the_field(fami
     wrong = [
         f"{case.name}: {problem}"
         for case in map(from_line, committed()[family].splitlines())
-        if (problem := what_is_wrong_with(read(case, NOON), case.field))
+        if (problem := what_is_wrong_with(read(case, NOON), case))
     ]
     assert not wrong
 
 
-def what_is_wrong_with(command: Command, field: str | None) -> str | None:
+def what_is_wrong_with(command: Command, case: Case) -> str | None:
     match command:
         case Refused(errors):
-            if field is None:
+            if case.field is None:
                 return f"refused: {errors}"
             bounded = len(errors) <= 10 and all(len(error) <= 300 for error in errors)
-            return None if errors[0].startswith(f"{field}:") and bounded else f"refused, but for {errors}"
+            if command.parked != case.is_parked:
+                return "parked" if command.parked else "not parked"
+            return None if errors[0].startswith(f"{case.field}:") and bounded else f"refused, but for {errors}"
         case _:
-            return None if field is None else "stored"
+            return None if case.field is None else "stored"
 
 
 @pytest.mark.parametrize("family", committed().keys())

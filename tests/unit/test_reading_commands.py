@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consumer.commands.parse import Cancel, Command, Pause, RawCommand, Refused, Resume, Trigger, read_command
+from consumer.commands.parse import Cancel, Command, Pause, Query, RawCommand, Refused, Resume, Trigger, read_command
 from consumer.commands.schedule import Schedule, list_upcoming
 from shared.contract.fields import format_instant
 from tests.support.builders import NOON, a_request, a_rule_request
@@ -37,7 +37,16 @@ def test_the_type_property_decides_and_the_routing_key_when_there_is_none() -> N
     assert read({"id": "x"}, routing_key="schedule.cancel") == Cancel("x")
     assert read({"id": "x"}, routing_key="schedule.pause", user_id="alice") == Pause("x", "alice")
     assert read({"id": "x"}, type="ScheduleResume", routing_key="schedule.pause") == Resume("x")
+    assert read({"id": "x", "upcoming": 9}, routing_key="schedule.query", user_id="alice") == Query("x", "alice", 10, 9)
     assert isinstance(read(a_request(), type="ScheduleRequest", routing_key="whatever"), Schedule)
+
+
+@pytest.mark.parametrize("body", [{"id": ""}, {"id": "x", "history": 51}, b"not json", [], {"id": "x", "colour": 1}])
+def test_a_query_that_is_refused_is_not_parked_and_any_other_command_is(body: Any) -> None:
+    query, pause = read(body, type="ScheduleQuery"), read(body, type="SchedulePause")
+    assert isinstance(query, Refused)
+    assert isinstance(pause, Refused)
+    assert (query.parked, pause.parked) == (False, True)
 
 
 @pytest.mark.parametrize(("payload", "kept"), [(b'{"n":  1.50}', '{"n":  1.50}'), (b"null", None), (b"0", "0")])

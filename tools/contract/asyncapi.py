@@ -8,6 +8,7 @@ from shared.contract.messages import DUE_TYPE
 from shared.contract.names import (
     CANCEL_KEY,
     PAUSE_KEY,
+    QUERY_KEY,
     REQUEST_KEY,
     RESUME_KEY,
     TRIGGER_KEY,
@@ -40,6 +41,7 @@ KEYS = {
     "SchedulePause": PAUSE_KEY,
     "ScheduleResume": RESUME_KEY,
     "ScheduleTrigger": TRIGGER_KEY,
+    "ScheduleQuery": QUERY_KEY,
 }
 _TOPIC = {"topic": {"description": "the job's topic; its dots make further words of the routing key"}}
 # name of the channel: address, message, parameters

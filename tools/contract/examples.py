@@ -48,6 +48,7 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
     "ScheduleTrigger": {
         "once more, now": {"id": "standup", "trigger_id": "resend-2026-07-10", "payload": {"again": True}}
     },
+    "ScheduleQuery": {"when is my next?": {"id": "standup", "history": 3, "upcoming": 2}},
     "ScheduleReply": {
         "accepted": {
             "id": "standup",
@@ -62,6 +63,19 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "next_run_at": None,
             "upcoming": [],
             "errors": ["timezone: 'Mars/Olympus' is not an IANA time zone"],
+        },
+        "found": {
+            "id": "standup",
+            "outcome": "found",
+            "next_run_at": "2026-07-13T07:00:00Z",
+            "upcoming": ["2026-07-13T07:00:00Z", "2026-07-14T07:00:00Z"],
+            "errors": [],
+            "status": "pending",
+            "revision": 1,
+            "topic": "team.standup",
+            "sequence": 1,
+            "last_due_at": "2026-07-10T07:00:00Z",
+            "history": [],
         },
     },
     "ScheduleDue": {

@@ -14,6 +14,7 @@ COMMANDS: tuple[type[BaseModel], ...] = (
     messages.SchedulePause,
     messages.ScheduleResume,
     messages.ScheduleTrigger,
+    messages.ScheduleQuery,
 )
 EVENTS: tuple[type[BaseModel], ...] = (messages.ScheduleDue, messages.DeliveryCompleted, messages.DeliveryFailed)
 MODELS: tuple[type[BaseModel], ...] = (*COMMANDS, messages.ScheduleReply, *EVENTS)

@@ -12,6 +12,7 @@ MODELS = (
     messages.SchedulePause,
     messages.ScheduleResume,
     messages.ScheduleTrigger,
+    messages.ScheduleQuery,
     messages.ScheduleDue,
     messages.ScheduleReply,
 )

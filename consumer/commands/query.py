@@ -1,0 +1,27 @@
+"""How queries are answered. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from consumer.commands.merge import NOT_THE_OWNER, Answer, FoundJob, may_command
+from consumer.commands.parse import Query
+from shared.contract.messages import Outcome
+
+REPLY_TO_IS_REQUIRED = "reply_to: is required for the answer to a query"
+
+
+def answer_queries(
+    queries: Sequence[Query], jobs: Mapping[str, FoundJob], operators: Collection[str] = ()
+) -> list[Answer]:
+    """Answer each query from the jobs as they stand. None is parked: nothing is lost with it."""
+    return [_answer(query, jobs.get(query.id), operators) for query in queries]
+
+
+def _answer(query: Query, job: FoundJob | None, operators: Collection[str]) -> Answer:
+    if job is None:
+        return Answer(query.id, Outcome.UNKNOWN, errors=("id: there is no such job",))
+    if not may_command(query.user, job.owner, operators):
+        return Answer(query.id, Outcome.REJECTED, errors=(NOT_THE_OWNER,))
+    if job.life == 0:
+        closed = f"id: there is no such job; a cancel has closed its revisions up to {job.revision}"
+        return Answer(query.id, Outcome.UNKNOWN, errors=(closed,))
+    return Answer(query.id, Outcome.FOUND, job.next_run_at, query=query, found=job)

@@ -1,0 +1,63 @@
+"""Writes the reply to a command."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from consumer.commands.merge import Answer, FoundJob
+from consumer.commands.schedule import MAX_UPCOMING, upcoming
+from shared.amqp.message import IncomingMessage, OutgoingMessage
+from shared.contract.fields import AS_INSTANTS
+from shared.contract.messages import REPLY_TYPE
+from shared.recurrence import RuleSpec
+from shared.runtime.loops import LoopYielder
+
+
+async def reply_to(message: IncomingMessage, answer: Answer, yielder: LoopYielder) -> OutgoingMessage:
+    """Return the reply to the command. Other tasks can run after each instant, because a rule may take long for one."""
+    instants = []
+    for instant in _upcoming(answer):
+        instants.append(instant)
+        await yielder.give_way()
+    reply = {
+        "id": answer.id,
+        "outcome": answer.outcome,
+        "next_run_at": answer.next_run_at,
+        "upcoming": instants,
+        "errors": answer.errors,
+        **(_state(answer.found) if answer.found else {}),
+    }
+    return OutgoingMessage(
+        exchange="",
+        routing_key=message.reply_to or "",
+        body=orjson.dumps(reply, option=AS_INSTANTS),
+        type=REPLY_TYPE,
+        correlation_id=message.correlation_id,
+        mandatory=False,
+    )
+
+
+def _upcoming(answer: Answer) -> Iterator[datetime]:
+    if answer.schedule:
+        schedule = answer.schedule
+        return islice(upcoming(schedule.rule, schedule.next_run_at, schedule.rule_index), MAX_UPCOMING)
+    job = answer.found
+    if job and answer.query and job.next_run_at:
+        rule = RuleSpec.from_json(job.rule) if job.rule else None
+        return islice(upcoming(rule, job.next_run_at, job.rule_index), answer.query.upcoming)
+    return iter(())
+
+
+def _state(job: FoundJob) -> dict[str, Any]:
+    """Return the fields that only the answer to a query has."""
+    return {
+        "status": job.status,
+        "revision": job.revision,
+        "topic": job.topic,
+        "sequence": job.sequence,
+        "last_due_at": job.last_due_at,
+        "history": [],
+    }
