@@ -17,7 +17,17 @@ from duebell.errors import (
     Unreachable,
     Unroutable,
 )
-from duebell.messages import Misfire, Outcome, ScheduleDue, ScheduleReply, ScheduleRequest, Webhook
+from duebell.messages import (
+    HistoryEntry,
+    JobState,
+    JobStatus,
+    Misfire,
+    Outcome,
+    ScheduleDue,
+    ScheduleReply,
+    ScheduleRequest,
+    Webhook,
+)
 from duebell.requests import request
 from duebell.scheduler import Scheduler
 from duebell.seen import InMemorySeen, Seen
@@ -27,9 +37,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Conflict",
     "DuebellError",
+    "HistoryEntry",
     "InMemorySeen",
     "InvalidCommand",
     "InvalidURL",
+    "JobState",
+    "JobStatus",
     "Misfire",
     "NoReply",
     "NotAllowed",

@@ -15,9 +15,11 @@ from duebell.errors import Conflict, Rejected
 from duebell.link import Link
 from duebell.messages import (
     Command,
+    JobState,
     Outcome,
     ScheduleCancel,
     SchedulePause,
+    ScheduleQuery,
     ScheduleReply,
     ScheduleRequest,
     ScheduleResume,
@@ -165,6 +167,15 @@ class Commands:
         fields = {} if payload is None else {"payload": payload}
         command = checked(ScheduleTrigger, id=job_id, trigger_id=trigger_id or uuid4().hex, **fields)
         return await self.send(command, wait=wait, timeout=timeout)
+
+    async def status(
+        self, job_id: str, *, history: int = 10, upcoming: int = 3, timeout: float | None = None
+    ) -> JobState | None:
+        """Ask how a job stands and when it rings next. Returns None for an id without a job. Raises `Rejected` if the
+        job belongs to another user.
+        """
+        reply = await self.send(checked(ScheduleQuery, id=job_id, history=history, upcoming=upcoming), timeout=timeout)
+        return JobState.model_validate(reply.model_dump()) if reply.outcome is Outcome.FOUND else None
 
     async def schedule_many(
         self,

@@ -208,3 +208,19 @@ class ScheduleReply(BaseModel):
     sequence: int | None = None
     last_due_at: datetime | None = None
     history: list[HistoryEntry] | None = None
+
+
+class JobState(BaseModel):
+    """How a job stands: the answer to a query."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: str
+    status: JobStatus
+    revision: int
+    topic: str
+    sequence: int
+    last_due_at: datetime | None
+    next_run_at: datetime | None
+    upcoming: list[datetime]
+    history: list[HistoryEntry]

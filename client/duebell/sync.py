@@ -58,6 +58,7 @@ class Scheduler:
     pause = _blocking(Commands.pause)
     resume = _blocking(Commands.resume)
     trigger = _blocking(Commands.trigger)
+    status = _blocking(Commands.status)
     schedule_many = _blocking(Commands.schedule_many)
     send = _blocking(Commands.send)
 

@@ -145,6 +145,30 @@ async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(
         assert stranger["error"] == "Rejected"
 
 
+async def test_status_says_how_a_job_stands_and_nothing_of_an_id_without_one(
+    installed: Installed, site: Site, app: Application, stores: Stores
+) -> None:
+    async with running_consumer(site):
+        first, unknown, invalid, scheduled, job, ended = await installed.given(OWNER="yes").run(
+            *calls(
+                ("status", ["a"], {}),
+                ("cancel", ["a"], {"revision": 0}),
+                ("status", ["a"], {"upcoming": 21}),
+                ("schedule", ["a"], {"cron": "0 9 * * *", "topic": "t", "revision": 5}),
+                ("status", ["a"], {"upcoming": 2, "history": 0}),
+                ("cancel", ["a"], {"revision": 6}),
+            )
+        )
+        assert (first, unknown["outcome"], scheduled["outcome"]) == ({"result": None}, "unknown", "accepted")
+        assert (invalid["error"], ended["outcome"]) == ("InvalidCommand", "cancelled")
+        assert (job["id"], job["status"], job["revision"], job["topic"], job["sequence"]) == ("a", "pending", 5, "t", 0)
+        assert (job["upcoming"][0], len(job["upcoming"]), job["history"]) == (job["next_run_at"], 2, [])
+        [of_a_stranger] = await installed.run(*calls(("status", ["a"], {})))
+        if stores.rabbitmq:
+            assert of_a_stranger["error"] == "Rejected"
+        assert await app.count(app.names.parked) == 0
+
+
 async def test_a_payload_arrives_as_it_was_given(installed: Installed, site: Site, database: Any) -> None:
     payload = {"none": None, "ü": ["\0", 1.5, {"deep": None}]}
     async with running_consumer(site):
@@ -221,8 +245,10 @@ async def test_the_synchronous_client_does_the_same(installed: Installed, site: 
         await asyncio.wait_for(program.process.wait(), PATIENCE)
         assert program.process.returncode == 0, program.output
         assert program.lines[:4] == ["accepted", "rescheduled", "50", "cancelled"]
-        assert program.lines[4].startswith("refused cron:")
-        assert program.lines[5] == "sent 1 failed worse", "one that fails stops no other"
+        assert program.lines[4].startswith("id='job' status=<JobStatus.CANCELLED: 'cancelled'>")
+        assert program.lines[4].endswith(" None")
+        assert program.lines[5].startswith("refused cron:")
+        assert program.lines[6] == "sent 1 failed worse", "one that fails stops no other"
 
         async def all_stored() -> bool:
             return bool(await database.fetchval("select count(*) from jobs") == 72)

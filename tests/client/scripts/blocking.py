@@ -13,6 +13,7 @@ with Scheduler(os.environ["AMQP_URL"], os.environ["AMQP_PREFIX"]) as duebell:
         list(threads.map(lambda number: duebell.schedule(f"job-{number}", every_seconds=3600), range(20)))
     print(duebell.schedule_many(request(f"many-{number}", cron="@daily") for number in range(50)))
     print(duebell.cancel("job").outcome)
+    print(duebell.status("job"), duebell.status("no such job"))
     try:
         duebell.schedule("bad", cron="61 * * * *")
     except Rejected as rejected:

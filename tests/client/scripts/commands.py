@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from duebell import DuebellError, Scheduler, ScheduleReply
+from duebell import DuebellError, JobState, Scheduler, ScheduleReply
 
 
 async def report(duebell: Scheduler, method: str, arguments: list[Any], keywords: dict[str, Any]) -> None:
@@ -16,7 +16,8 @@ async def report(duebell: Scheduler, method: str, arguments: list[Any], keywords
         reasons = list(getattr(error, "errors", ()))
         print(json.dumps({"error": type(error).__name__, "errors": reasons, "text": str(error)}))
     else:
-        print(result.model_dump_json() if isinstance(result, ScheduleReply) else json.dumps({"result": result}))
+        is_model = isinstance(result, ScheduleReply | JobState)
+        print(result.model_dump_json() if is_model else json.dumps({"result": result}))
 
 
 async def main() -> None:
