@@ -30,6 +30,20 @@ class Misfire(StrEnum):
 
 
 class Outcome(StrEnum):
+    """What became of a command:
+
+    - accepted: of a request: it is stored; its id is new, or an ended id lives again
+    - rescheduled: of a request: it has replaced one with a lower revision
+    - duplicate: it is known, or one with a higher revision is; nothing changed, and `errors` say so if it may matter
+    - cancelled: of a cancel: the job is cancelled, now or already
+    - unknown: of a cancel or a query: there is no such job; a cancel has closed its revisions all the same
+    - paused: of a pause: the job is paused, now or already
+    - resumed: of a resume: the job is not paused, now or already
+    - triggered: of a trigger: it rings once, now
+    - rejected: it is wrong, of a user who is not the owner, or too late; nothing changed, and `errors` say why
+    - found: of a query: the reply says how the job stands
+    """
+
     ACCEPTED = "accepted"
     RESCHEDULED = "rescheduled"
     DUPLICATE = "duplicate"

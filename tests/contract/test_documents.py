@@ -1,6 +1,7 @@
 """The generated documents: fresh, complete, and valid by AsyncAPI's own parser."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from shared.contract.messages import Webhook
+from shared.contract.messages import Outcome, ScheduleReply, Webhook
+from shared.contract.names import Names
 from tests.support.eventually import PATIENCE
 from tests.support.npm_project import installed_project
 from tests.support.services import ROOT
@@ -47,6 +49,18 @@ def test_every_message_has_examples_and_its_schema_takes_them(model: type[BaseMo
     for example in EXAMPLES[model.__name__].values():
         Draft202012Validator(schema, validate_formats=True).validate(example)
         model.model_validate_json(json.dumps(example))
+
+
+def test_every_outcome_is_explained() -> None:
+    description = schema_of(ScheduleReply)["$defs"]["Outcome"]["description"]
+    assert re.findall(r"^- (\w+): \S", description, re.MULTILINE) == list(Outcome)
+
+
+def test_the_document_names_only_what_the_server_has() -> None:
+    text = asyncapi()["info"]["description"]
+    named = set(re.findall(r"schedule[r]?[.]\w+", text))
+    assert {"schedule.commands", "schedule.events", "scheduler.unrouted"} <= named
+    assert named <= {*Names().exchanges, *Names().queues}
 
 
 @pytest.mark.parametrize(

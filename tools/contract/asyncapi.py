@@ -31,10 +31,22 @@ that they do not know.
 entries of its `headers`: each message names its own under `x-amqp-properties`. A command without the property reply_to
 gets no reply. Under `headers` are real headers alone.
 
-To hear what is due, bind a queue of your own to schedule.events with `due.*.<topic>`: the second word is `webhook` for
-jobs that have one, and `event` for the others; `#` at the end takes all topics below. An event that no queue is bound
-for is kept in scheduler.unrouted. An id is used once: after its last ring or a cancel, a request under it changes
-nothing until the job's row is deleted, 30 days later by default."""
+**To ask**: publish a command to the exchange schedule.commands with its routing key, persistent and `mandatory`, and
+wait for the broker's confirm. To be told what became of it, name a queue of your own in `reply_to`; RabbitMQ's direct
+reply-to will do. What is refused and has no `reply_to` is told in scheduler.parked and in Duebell's log alone.
+
+**To listen**: declare a durable queue of your own, and bind it to the exchange schedule.events with `due.*.<topic>`:
+the second word is `webhook` for jobs that have one, and `event` for the others. In a binding `*` stands for one word
+and `#` for any number: `due.*.invoices.#` takes invoices and all topics below it, `due.#` everything. An event goes to
+the queues that are bound when it is published. One that no queue is bound for is kept in scheduler.unrouted for an
+operator, and its job goes on: so bind before you ask. Acknowledge after the work, and act once per `idempotency_key`.
+
+**An id lives again**: the `revision` decides. A request with a higher one replaces the schedule of its id, or uses an
+id again that has rung for the last time or was cancelled. One with the same or a lower revision is a duplicate and
+changes nothing, so a command may be sent again when its fate is unknown. A cancel closes the revisions up to its own,
+also for requests that come later. Those who number nothing can take the microseconds of a clock for every command."""
+_HOST = {"host": {"description": "the RabbitMQ that Duebell uses", "default": "localhost"}}
+_VHOST = {"vhost": {"description": "its virtual host, with / written as %2F", "default": "%2F"}}
 KEYS = {
     "ScheduleRequest": REQUEST_KEY,
     "ScheduleCancel": CANCEL_KEY,
@@ -62,19 +74,38 @@ def asyncapi() -> dict[str, Any]:
             "description": DESCRIPTION,
         },
         "defaultContentType": "application/json",
+        "servers": {"broker": _server("amqp", 5672), "brokerWithTls": _server("amqps", 5671)},
         "channels": _channels(),
         "operations": _operations(),
         "components": {
             "messages": {model.__name__: _message(model.__name__, model.__doc__ or "") for model in MODELS},
             "schemas": all_schemas(),
+            "securitySchemes": {"user": {"type": "userPassword", "description": "of RabbitMQ"}},
         },
     }
 
 
+def _server(protocol: str, port: int) -> dict[str, Any]:
+    return {
+        "host": f"{{host}}:{port}",
+        "pathname": "/{vhost}",
+        "protocol": protocol,
+        "protocolVersion": "0-9-1",
+        "variables": {**_HOST, **_VHOST},
+        "security": [_ref("components", "securitySchemes", "user")],
+    }
+
+
 def _channels() -> dict[str, Any]:
-    commands = {_channel_of(name): _channel(key, name, NAMES.commands) for name, key in KEYS.items()}
+    commands = {
+        _channel_of(name): _channel(key, name, NAMES.commands, f"publish to {NAMES.commands} with this routing key")
+        for name, key in KEYS.items()
+    }
     events = {
-        channel: {**_channel(address, message, NAMES.events), "parameters": _TOPIC}
+        channel: {
+            **_channel(address, message, NAMES.events, f"bind a queue to {NAMES.events} with {_binding(address)}"),
+            "parameters": _TOPIC,
+        }
         for channel, (address, message) in _EVENTS.items()
     }
     replies = {
@@ -87,10 +118,17 @@ def _channels() -> dict[str, Any]:
     return {**commands, **replies, **events}
 
 
-def _channel(address: str, message: str, exchange: str) -> dict[str, Any]:
+def _binding(address: str) -> str:
+    """Return a binding that takes the events of this channel; those of due jobs with and without a webhook."""
+    first, second, _ = address.split(".", 2)
+    return f"{first}.{'*' if first == 'due' else second}.<topic>, or .# at its end for all topics below"
+
+
+def _channel(address: str, message: str, exchange: str, description: str) -> dict[str, Any]:
     binding = {"is": "routingKey", "exchange": {"name": exchange, "type": "topic", "durable": True, "vhost": "/"}}
     return {
         "address": address,
+        "description": description,
         "messages": _named(message),
         "bindings": {"amqp": {**binding, "bindingVersion": "0.3.0"}},
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
 
 from tools.contract.asyncapi import asyncapi
 from tools.contract.schemas import MODELS, schema_of
@@ -29,5 +30,18 @@ def _as_yaml(document: dict[str, Any]) -> str:
     yaml.representer.ignore_aliases = lambda _: True
     text = io.StringIO()
     # Through JSON, so that nothing but plain values is left.
-    yaml.dump(json.loads(json.dumps(document)), text)
+    yaml.dump(_with_readable_texts(json.loads(json.dumps(document))), text)
     return text.getvalue()
+
+
+def _with_readable_texts(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Have a text of several lines written as it stands, line by line."""
+    match value:
+        case dict():
+            return {name: _with_readable_texts(each) for name, each in value.items()}
+        case list():
+            return [_with_readable_texts(each) for each in value]
+        case str() if "\n" in value:
+            return LiteralScalarString(value)
+        case _:
+            return value
