@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from consumer.commands.cancel import cancel_jobs, marks_of
+from consumer.commands.history import tell_cancels, tell_pauses, tell_refused, tell_requests, tell_triggers
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
     Answer,
@@ -33,12 +34,18 @@ from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import read_traceparent, trace_headers
+from shared.contract.history import UNNAMED, HistoryLevel, Origin
 from shared.contract.messages import Outcome
 from shared.contract.names import Names
+from shared.postgres.history import add_entries
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
+
+# A header by which the command line, and the console, name the person who acts.
+OPERATOR_HEADER = "duebell-operator"
+MAX_NAME_LENGTH = 100
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 
@@ -57,6 +64,7 @@ class BatchHandler:
     publish_timeout: float
     require_user_id: bool = False
     operators: tuple[str, ...] = ()
+    history: HistoryLevel = HistoryLevel.ALL
 
     async def store(self, messages: Sequence[IncomingMessage]) -> list[Answer]:
         """Store the commands of a batch, and return one answer per message. It can be repeated.
@@ -70,10 +78,11 @@ class BatchHandler:
             commands.append(self._read(message, now))
             await yielder.give_way()  # reading a hostile rule can take tens of milliseconds
         reached(Point.CONSUMER_RECEIVED)
+        refused = {position: command for position, command in enumerate(commands) if isinstance(command, Refused)}
+        await self._tell_refused(list(refused.values()))
         answers = {
             position: refuse(command.id, *command.errors, parked=command.parked)
-            for position, command in enumerate(commands)
-            if isinstance(command, Refused)
+            for position, command in refused.items()
         }
         with self.metrics.store_seconds.time():
             for step in cut_into_steps(commands):
@@ -114,7 +123,9 @@ class BatchHandler:
         merged = merge_requests(requests)
         async with self._transaction() as connection:
             jobs = await apply_requests(connection, list(merged.values()), self.operators)
-        return answer_requests(requests, merged, jobs, self.operators)
+            answers = answer_requests(requests, merged, jobs, self.operators)
+            await add_entries(connection, tell_requests(requests, answers, jobs), self.history)
+        return answers
 
     async def _cancel(self, cancels: Sequence[Cancel]) -> list[Answer]:
         marks = marks_of(cancels)
@@ -123,6 +134,8 @@ class BatchHandler:
             marked = {mark.id for mark in marks} - jobs.keys()
             cancelled = cancel_jobs(cancels, marked, jobs, self.operators)
             await store_cancels(connection, cancelled.revisions, jobs)
+            closed = {mark.id: mark.revision for mark in marks} | cancelled.revisions
+            await add_entries(connection, tell_cancels(cancels, cancelled.answers, jobs, closed), self.history)
         return cancelled.answers
 
     async def _pause_or_resume(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
@@ -130,12 +143,20 @@ class BatchHandler:
             jobs = await lock_jobs(connection, {command.id for command in commands})
             paused = pause_jobs(commands, jobs, self.operators)
             await store_pauses(connection, paused.changes, jobs)
+            await add_entries(connection, tell_pauses(commands, paused.answers, jobs), self.history)
         return paused.answers
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:
             stored = await insert_triggers(connection, commands, self.operators)
-        return answer_triggers(commands, stored, self.operators)
+            answers = answer_triggers(commands, stored, self.operators)
+            await add_entries(connection, tell_triggers(commands, answers), self.history)
+        return answers
+
+    async def _tell_refused(self, commands: Sequence[Refused]) -> None:
+        if entries := list(tell_refused(commands)):
+            async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+                await add_entries(connection, entries, self.history)
 
     async def _query(self, queries: Sequence[Query]) -> list[Answer]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
@@ -157,7 +178,9 @@ class BatchHandler:
         if isinstance(command, Query) and not can_be_answered(message.reply_to):
             return Refused((REPLY_TO_IS_REQUIRED,), command.id, parked=False)
         if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
-            return Refused((USER_IS_REQUIRED,), command.id, parked=not isinstance(command, Query))
+            if isinstance(command, Query):
+                return Refused((USER_IS_REQUIRED,), command.id, parked=False)
+            return Refused((USER_IS_REQUIRED,), command.id, origin=command.origin)
         return command
 
     async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
@@ -215,7 +238,20 @@ def raw_command(message: IncomingMessage) -> RawCommand:
         message.unreadable,
         read_traceparent(message.headers),
         message.user_id,
+        _origin(message),
     )
+
+
+def _origin(message: IncomingMessage) -> Origin:
+    operator = message.headers.get(OPERATOR_HEADER)
+    if message.app_id is None and operator is None:
+        return UNNAMED
+    return Origin(_readable(message.app_id), _readable(operator))
+
+
+def _readable(name: object) -> str | None:
+    """Return a name that a sender gave itself as it can be stored: text without NUL, of a limited length."""
+    return name.replace("\0", "")[:MAX_NAME_LENGTH] if isinstance(name, str) else None
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:

@@ -1,5 +1,7 @@
 """Starts the consumer: settings, logs, health, the connections to Postgres and RabbitMQ, and the intake loop."""
 
+import asyncio
+
 from prometheus_client import CollectorRegistry
 
 from consumer.handler import BatchHandler
@@ -9,6 +11,7 @@ from shared.amqp.connection import Broker
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
+from shared.postgres.instances import Instance
 from shared.postgres.pool import open_pool, wait_for_schema
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs
@@ -43,9 +46,16 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             publish_timeout=settings.publish_timeout_seconds,
             require_user_id=settings.require_user_id,
             operators=settings.operator_users,
+            history=settings.history,
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
-        await run_until_stop(watchdog.watched("intake", consume_until_stopped(intake, handler, stop)), stop, "intake")
+        loops = {
+            "intake": consume_until_stopped(intake, handler, stop),
+            "instance": Instance(pool, "consumer").report_until_stopped(stop),
+        }
+        async with asyncio.TaskGroup() as tasks:
+            for name, loop in loops.items():
+                tasks.create_task(run_until_stop(watchdog.watched(name, loop), stop, name))
 
 
 def main() -> int:

@@ -33,6 +33,7 @@ from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import format_instant
 from shared.contract.names import Names
+from shared.postgres.instances import Instance
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
@@ -42,8 +43,8 @@ from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
 
-# One connection each for intake, claim, recorder, announcer, retention, sampler and readiness check.
-POOL_SIZE = 7
+# One connection each for intake, claim, recorder, announcer, retention, sampler, instance and readiness check.
+POOL_SIZE = 8
 
 
 async def deliver(
@@ -84,7 +85,7 @@ async def deliver(
         dispatcher = Dispatcher(
             claimer=Claimer(pool, queue, settings.lease_margin_seconds),
             attempts=attempts,
-            recorder=Recorder(pool, metrics, announcer),
+            recorder=Recorder(pool, metrics, announcer, settings.history),
             queue=queue,
             metrics=metrics,
         )
@@ -113,6 +114,7 @@ async def deliver(
             start("intake", consume_until_stopped(intake, handler, stop))
             start("announcer", announcer.run(all_recorded))
             start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics), stop))
+            start("instance", Instance(pool, "delivery").report_until_stopped(stop))
             start("retention", retention.retire_until_stopped(stop))
 
 

@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from delivery.attempt.retry import CallError
 from delivery.dispatch.circuit_breaker import BreakerChange
-from shared.amqp.message import PublishResult
+from shared.amqp.message import PUBLISHED, PublishResult
 from shared.runtime.lateness import Stage, lateness_by_stage
 
 
@@ -72,5 +72,5 @@ class Metrics:
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
         for publish_result in PublishResult:
-            if publish_result is not PublishResult.CONFIRMED:
+            if publish_result not in PUBLISHED:
                 self.not_announced.labels(publish_result)

@@ -15,16 +15,19 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from producer.decisions.due_event import PreparedClaim, prepare
+from producer.decisions.due_event import PreparedClaim, prepare, unrouted_copy
+from producer.decisions.history import tell_firings
 from producer.decisions.plan import Claim
 from producer.decisions.settle import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
 from producer.metrics import LaneMetrics, Metrics
 from producer.priority import MAX_YIELDING_HOLD_SECONDS, Precedence
 from producer.reporting import FiredClaim, report
 from producer.store.lanes import Lane, claim_due, look_ahead
-from shared.amqp.message import PublishResult
+from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
+from shared.contract.history import HistoryLevel
 from shared.contract.names import Names
+from shared.postgres.history import add_entries
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.loops import LoopYielder
@@ -115,6 +118,7 @@ class Firer:
     lane_metrics: LaneMetrics
     max_batch: int
     publish_timeout: float
+    history: HistoryLevel = HistoryLevel.ALL
     # Set after a full claim: the lane's other Firers may find more rows.
     helpers_wakeup: Wakeup = field(default_factory=Wakeup)
     # Set when a rule has ended its turn: it waits for the next one in the retry lane.
@@ -198,6 +202,7 @@ class Firer:
         transaction.mark_published()  # before the publish: one that fails may have sent some of the events
         with self.lane_metrics.confirm.time():
             results = await self.publisher.publish(prepared.messages, self.publish_timeout)
+            results = await self._keep_unrouted(prepared.messages, results)
         reached(Point.PRODUCER_PUBLISHED)
         return FiredClaim(
             lane=self.lane,
@@ -207,6 +212,20 @@ class Firer:
             published_at=prepared.claim.now + timedelta(seconds=time.monotonic() - transaction.clock_read),
         )
 
+    async def _keep_unrouted(
+        self, messages: Sequence[OutgoingMessage], results: list[PublishResult]
+    ) -> list[PublishResult]:
+        """Publish copies of the events that no queue is bound for to `scheduler.unrouted`. An event whose copy is not
+        confirmed has the copy's result: its job is fired again.
+        """
+        unrouted = [place for place, result in enumerate(results) if result is PublishResult.UNROUTED]
+        if unrouted:
+            copies = [unrouted_copy(messages[place], self.names) for place in unrouted]
+            for place, result in zip(unrouted, await self.publisher.publish(copies, self.publish_timeout), strict=True):
+                if result is not PublishResult.CONFIRMED:
+                    results[place] = result
+        return results
+
     async def _settle(self, transaction: _Transaction, fired: FiredClaim) -> list[JobUpdate]:
         """After the commit: each row is past its confirmed occurrences; a row with others is due again, now or after a
         pause.
@@ -214,6 +233,9 @@ class Firer:
         await self._yield_to_due_now()
         updates = settle_all(fired.firings, fired.results)
         await self.lane.settle(transaction.connection, updates)
+        if self.history is not HistoryLevel.OFF:
+            told = tell_firings(fired.firings, fired.results, fired.published_at)
+            await add_entries(transaction.connection, told, self.history)
         return updates
 
     async def _look_ahead(self, transaction: _Transaction, moment: datetime | None) -> NextMoment | None:

@@ -17,11 +17,13 @@ from producer.store.lanes import DUE_NOW, OVERDUE, PRODUCER_PLANNER_SETTINGS, RE
 from producer.store.retention import delete_finished, delete_fired
 from producer.store.samples import count_overdue
 from producer.store.triggers import TRIGGERS
+from producer.upkeep import maintain_until_stopped
 from producer.wake_listener import listen_until_stopped
 from shared.amqp.connection import Broker
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import format_instant
 from shared.contract.names import Names
+from shared.postgres.instances import Instance
 from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
@@ -44,7 +46,8 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     # The retry lane has one Firer: however many rows wait there, they take no more than its share. Triggers are few:
     # most are asked for by hand.
     firers_of = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
-    pool_size = sum(firers_of.values()) + 4  # and one each for both retentions, the sampler and the readiness check
+    # One each for both retentions, upkeep, sampler, instance and the readiness check.
+    pool_size = sum(firers_of.values()) + 6
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PRODUCER_PLANNER_SETTINGS) as pool,
         due_now.connected(),
@@ -77,6 +80,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         lane_metrics=metrics.of_lane(lane.name),
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
+                        history=settings.history,
                         helpers_wakeup=helpers_wakeup,
                         retry_lane_wakeup=wakeups[RETRY],
                     )
@@ -85,6 +89,8 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 start(f"lane {lane.name}", poll_lane(firers[0], broker, wakeups[lane], stop))
                 for number, firer in enumerate(firers[1:], start=1):
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
+            start("upkeep", maintain_until_stopped(pool, timedelta(days=settings.retention_days), stop))
+            start("instance", Instance(pool, "producer").report_until_stopped(stop))
             start("listener", listen_until_stopped(settings.database_url, [*wakeups.values()], stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)

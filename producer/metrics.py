@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.amqp.message import PublishResult
+from shared.amqp.message import PUBLISHED, PublishResult
 from shared.runtime.lateness import Stage, lateness_by_stage
 
 # Alerts compare a claim's query with 100 ms and its transaction with 200 ms, so both are bounds of buckets.
@@ -26,7 +26,9 @@ class Metrics:
     """All metrics of a producer process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.due = Counter("jobs_due", "ScheduleDue published and confirmed", registry=registry)
+        self.due = Counter(
+            "jobs_due", "ScheduleDue published, those that no queue was bound for included", registry=registry
+        )
         self.late = Counter("jobs_late", "ScheduleDue published more than a minute late", registry=registry)
         self.lateness = lateness_by_stage(registry, Stage.PUBLISHED)[Stage.PUBLISHED]
         self.misfired = Counter(
@@ -39,8 +41,11 @@ class Metrics:
             registry=registry,
         )
         self.not_published: dict[PublishResult, Counter] = {
-            result: not_published.labels(result) for result in PublishResult if result != PublishResult.CONFIRMED
+            result: not_published.labels(result) for result in PublishResult if result not in PUBLISHED
         }
+        self.unrouted = Counter(
+            "events_unrouted", "ScheduleDue that no queue was bound for, kept in scheduler.unrouted", registry=registry
+        )
         self.unreadable = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)

@@ -7,8 +7,10 @@ revisions end the same in every order: the highest revision wins, and at the sam
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command, refuse
 from consumer.commands.parse import Cancel
@@ -33,6 +35,8 @@ class CancelledJob(msgspec.Struct, frozen=True):
     status: JobStatus
     revision: int
     owner: str | None = None
+    next_run_at: datetime | None = None
+    life: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def _cancel(cancel: Cancel, job: CancelledJob) -> CancelledJob:
     if is_open and cancel.revision is not None and cancel.revision < job.revision:
         return job
     status = JobStatus.CANCELLED if is_open else job.status
-    return CancelledJob(status, max(job.revision, cancel.revision or 0), job.owner)
+    return replace(job, status=status, revision=max(job.revision, cancel.revision or 0))
 
 
 def _answer(cancel: Cancel, before: CancelledJob, after: CancelledJob) -> Answer:

@@ -100,6 +100,8 @@ class StoredJob(msgspec.Struct, frozen=True):
     due_soon: bool = False  # the producers must be woken
     finished_at: datetime | None = None
     content: Content | None = None  # None: the request with the highest revision of the step, if `applied`
+    life: int = 1
+    before: Content | None = None  # of a job that this step rescheduled: what it said before
 
 
 class FoundJob(msgspec.Struct, frozen=True):

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from consumer.commands.schedule import Schedule, resolve
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant
+from shared.contract.history import UNNAMED, Origin
 from shared.contract.messages import (
     CANCEL_TYPE,
     PAUSE_TYPE,
@@ -62,6 +64,7 @@ class RawCommand(msgspec.Struct, frozen=True):
     unreadable: str | None = None  # "property: what is wrong with it"
     traceparent: str | None = None
     user_id: str | None = None
+    origin: Origin = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Cancel:
     id: str
     user: str | None = None
     revision: int | None = None  # closes every revision up to this one; None: the one that the job has
+    origin: Origin = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Pause:
     id: str
     user: str | None = None
     revision: int | None = None  # speaks of every revision of the job up to this one; None: of all
+    origin: Origin = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class Resume:
     id: str
     user: str | None = None
     revision: int | None = None  # speaks of every revision of the job up to this one; None: of all
+    origin: Origin = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ class Trigger:
     payload: str | None = None  # JSON text, as it came; None: the payload of the job
     traceparent: str | None = None
     user: str | None = None
+    origin: Origin = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,8 @@ class Refused:
     errors: tuple[str, ...]
     id: str | None = None
     parked: bool = True  # a query is not: nothing is lost with it
+    user: str | None = None
+    origin: Origin = UNNAMED
 
 
 Command = Schedule | Cancel | Pause | Resume | Trigger | Query | Refused
@@ -133,27 +142,32 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
         if kind == TRIGGER_TYPE:
             trigger = _validated(ScheduleTrigger, content)
             given = payload if content.get("payload") is not None else None
-            return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id)
+            return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id, raw.origin)
         request = _validated(ScheduleRequest, content)
         made_at = _made_at(raw, now) if request.starts_when_made else now
-        return resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
+        schedule = resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
+        return schedule if raw.origin is UNNAMED else replace(schedule, origin=raw.origin)
     except Refusal as refusal:
         errors = tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS])
-        return Refused(errors, job_id, parked=kind != QUERY_TYPE)
+        return Refused(errors, job_id, kind != QUERY_TYPE, raw.user_id, raw.origin)
 
 
 def _read_without_payload(kind: str, raw: RawCommand, content: dict[str, Any]) -> Cancel | Pause | Resume | Query:
     if kind == CANCEL_TYPE:
         cancel = _validated(ScheduleCancel, content)
-        return Cancel(cancel.id, raw.user_id, cancel.revision)
+        return Cancel(cancel.id, raw.user_id, cancel.revision, _with_note(raw.origin, cancel.note))
     if kind == PAUSE_TYPE:
         pause = _validated(SchedulePause, content)
-        return Pause(pause.id, raw.user_id, pause.revision)
+        return Pause(pause.id, raw.user_id, pause.revision, _with_note(raw.origin, pause.note))
     if kind == RESUME_TYPE:
         resume = _validated(ScheduleResume, content)
-        return Resume(resume.id, raw.user_id, resume.revision)
+        return Resume(resume.id, raw.user_id, resume.revision, _with_note(raw.origin, resume.note))
     query = _validated(ScheduleQuery, content)
     return Query(query.id, raw.user_id, query.history, query.upcoming)
+
+
+def _with_note(origin: Origin, note: str | None) -> Origin:
+    return origin if note is None else replace(origin, note=note)
 
 
 def _message_type(raw: RawCommand) -> str:

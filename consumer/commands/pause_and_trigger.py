@@ -69,10 +69,12 @@ def pause_jobs(commands: Sequence[Pause | Resume], jobs: Mapping[str, LockedJob]
         elif job and (overtaken := _overtaken(command, job.revision, now[command.id].pause_revision)):
             paused.answers.append(Answer(command.id, Outcome.DUPLICATE, job.next_run_at, (overtaken,)))
         elif job:
-            revision = max(now[command.id].pause_revision, command.revision or 0)
-            now[command.id] = PauseChange(_status_after(command), revision)
+            before = now[command.id]
+            revision = max(before.pause_revision, command.revision or 0)
+            now[command.id] = after = PauseChange(_status_after(command), revision)
             outcome = Outcome.PAUSED if isinstance(command, Pause) else Outcome.RESUMED
-            paused.answers.append(Answer(command.id, outcome, job.next_run_at))
+            changed = after.status is not before.status
+            paused.answers.append(Answer(command.id, outcome, job.next_run_at, changed=changed))
     for job_id, change in now.items():
         if (change.status, change.pause_revision) != (jobs[job_id].status, jobs[job_id].pause_revision):
             paused.changes[job_id] = change

@@ -9,6 +9,7 @@ import msgspec
 
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant, parse_date_time, require_year_in_range
+from shared.contract.history import UNNAMED, Origin
 from shared.contract.messages import Misfire, ScheduleRequest
 from shared.recurrence import (
     BadRule,
@@ -38,6 +39,7 @@ class Schedule(msgspec.Struct, frozen=True):
     next_run_at: datetime
     traceparent: str | None = None
     user: str | None = None
+    origin: Origin = UNNAMED
     starts_when_made: bool = False  # the request left its start_at out: the rule starts when the request was made
 
 

@@ -22,46 +22,59 @@ CLOSED_REVISION = """
 greatest(jobs.revision, case when jobs.status = 'cancelled' and jobs.version = 1 and jobs.life = 1 then 1 else 0 end)
 """
 
+# The texts of payload and webhook are those that a request brought: Postgres keeps json byte for byte.
+HASHED_TEXTS = """
+sha256(convert_to(payload::text, 'UTF8')) as payload, sha256(convert_to(webhook::text, 'UTF8')) as webhook
+"""
+
+# `before` is what the jobs said before the statement, for the history.
 APPLY_REQUESTS = f"""
-insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
-                  next_run_at, traceparent, owner)
-select r.id, 'pending', r.revision, r.topic, r.payload::json, r.webhook::json, r.rule::json, r.rule_index, r.misfire,
-       r.misfire_grace_seconds, r.next_run_at, r.traceparent, r.owner
-  from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
-              $9::int[], $10::timestamptz[], $11::text[], $12::text[])
-       as r(id, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at,
-            traceparent, owner)
- order by r.id
-on conflict (id) do update set
-    revision = excluded.revision,
-    topic = excluded.topic,
-    payload = excluded.payload,
-    webhook = excluded.webhook,
-    rule = excluded.rule,
-    rule_index = excluded.rule_index,
-    misfire = excluded.misfire,
-    misfire_grace_seconds = excluded.misfire_grace_seconds,
-    next_run_at = excluded.next_run_at,
-    traceparent = excluded.traceparent,
-    finished_at = null,
-    retry_at = null,
-    refusals = 0,
-    version = jobs.version + 1,
-    updated_at = now(),
-    -- A paused job that is rescheduled stays paused. For a job that has ended a new life begins, which counts from the
-    -- beginning and, if the id has no owner, has the user of the request for one.
-    (status, life, sequence, last_due_at, created_at, owner) = (
-        select jobs.status, jobs.life, jobs.sequence, jobs.last_due_at, jobs.created_at, jobs.owner
-         where jobs.status in ('pending', 'paused')
-        union all
-        select 'pending', jobs.life + 1, 0, null, now(), coalesce(jobs.owner, excluded.owner)
-         where jobs.status in ('done', 'cancelled'))
-  where excluded.revision > {CLOSED_REVISION}
-    and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))
-returning id, status, revision, next_run_at, owner,
-          -- A reschedule sets updated_at alone.
-          created_at = updated_at as created,
-          status = 'pending' and next_run_at <= now() + make_interval(secs => $14) as due_soon
+with before as materialized (
+    select id, topic, rule, next_run_at, {HASHED_TEXTS} from jobs where id = any($1::text[])
+), applied as (
+    insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
+                      next_run_at, traceparent, owner)
+    select r.id, 'pending', r.revision, r.topic, r.payload::json, r.webhook::json, r.rule::json, r.rule_index,
+           r.misfire, r.misfire_grace_seconds, r.next_run_at, r.traceparent, r.owner
+      from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
+                  $9::int[], $10::timestamptz[], $11::text[], $12::text[])
+           as r(id, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at,
+                traceparent, owner)
+     order by r.id
+    on conflict (id) do update set
+        revision = excluded.revision,
+        topic = excluded.topic,
+        payload = excluded.payload,
+        webhook = excluded.webhook,
+        rule = excluded.rule,
+        rule_index = excluded.rule_index,
+        misfire = excluded.misfire,
+        misfire_grace_seconds = excluded.misfire_grace_seconds,
+        next_run_at = excluded.next_run_at,
+        traceparent = excluded.traceparent,
+        finished_at = null,
+        retry_at = null,
+        refusals = 0,
+        version = jobs.version + 1,
+        updated_at = now(),
+        -- A paused job that is rescheduled stays paused. For a job that has ended a new life begins, which counts from
+        -- the beginning and, if the id has no owner, has the user of the request for one.
+        (status, life, sequence, last_due_at, created_at, owner) = (
+            select jobs.status, jobs.life, jobs.sequence, jobs.last_due_at, jobs.created_at, jobs.owner
+             where jobs.status in ('pending', 'paused')
+            union all
+            select 'pending', jobs.life + 1, 0, null, now(), coalesce(jobs.owner, excluded.owner)
+             where jobs.status in ('done', 'cancelled'))
+      where excluded.revision > {CLOSED_REVISION}
+        and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))
+    returning id, status, revision, next_run_at, owner, life,
+              -- A reschedule sets updated_at alone.
+              created_at = updated_at as created,
+              status = 'pending' and next_run_at <= now() + make_interval(secs => $14) as due_soon
+)
+select applied.*, before.id is not null as existed, before.topic, before.rule, before.next_run_at as run_before,
+       before.payload, before.webhook
+  from applied left join before using (id)
 """  # noqa: S608 - put together from constants
 
 
@@ -116,14 +129,17 @@ def _applied(row: asyncpg.Record) -> StoredJob:
         created=row["created"],
         owner=row["owner"],
         due_soon=row["due_soon"],
+        life=row["life"],
+        before=Content(row["topic"], row["payload"], row["webhook"], row["rule"], row["run_before"])
+        if row["existed"]
+        else None,
     )
 
 
-# due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock. The
-# texts of payload and webhook are those that a request brought: Postgres keeps json byte for byte.
+# due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock.
 READ_JOBS = f"""
 select id, status, {CLOSED_REVISION} as revision, next_run_at, owner, finished_at, topic, rule,
-       sha256(convert_to(payload::text, 'UTF8')) as payload, sha256(convert_to(webhook::text, 'UTF8')) as webhook,
+       {HASHED_TEXTS},
        status = 'pending' and coalesce(retry_at, next_run_at) between now() - make_interval(secs => $2)
                                                                   and clock_timestamp() + make_interval(secs => $2)
        as due_soon
@@ -162,7 +178,7 @@ returning id
 """
 
 READ_LOCKED = f"""
-select id, status, {CLOSED_REVISION} as revision, owner from jobs where id = any($1::text[])
+select id, status, {CLOSED_REVISION} as revision, owner, next_run_at, life from jobs where id = any($1::text[])
 """  # noqa: S608
 
 
@@ -178,7 +194,12 @@ async def lock_or_mark(connection: Connection, marks: Sequence[Mark]) -> dict[st
         return {}
     others = {mark.id for mark in marks} - {row["id"] for row in marked}
     locked = await connection.fetch(READ_LOCKED, list(others))
-    return {row["id"]: CancelledJob(JobStatus(row["status"]), row["revision"], row["owner"]) for row in locked}
+    return {
+        row["id"]: CancelledJob(
+            JobStatus(row["status"]), row["revision"], row["owner"], row["next_run_at"], row["life"]
+        )
+        for row in locked
+    }
 
 
 # A cancel leaves the request of the job readable. A job that has ended keeps its end: only its revision rises.

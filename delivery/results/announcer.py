@@ -53,6 +53,7 @@ def outcome_event(announcement: Announcement, names: Names) -> OutgoingMessage:
         ),
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
         headers={"idempotency-key": announcement.idempotency_key, **trace_headers(announcement.traceparent)},
+        mandatory=False,  # applications that do not ask for outcome events bind no queue for them
     )
 
 

@@ -14,6 +14,7 @@ from delivery.model import Delivery, DeliveryStatus, DeliveryUpdate
 from delivery.results.announcer import Announcer
 from delivery.store.results import record
 from shared.contract.fields import format_instant, trace_headers
+from shared.contract.history import HistoryLevel
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, store_together_or_one_by_one
 from shared.runtime.backoff import Backoff
@@ -32,6 +33,7 @@ class Recorder:
     pool: Pool
     metrics: Metrics
     announcer: Announcer
+    history: HistoryLevel = HistoryLevel.ALL
     _submitted: list[DeliveryUpdate] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
@@ -89,7 +91,7 @@ class Recorder:
 
     async def _write_together(self, updates: Sequence[DeliveryUpdate]) -> list[bool]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-            held = await record(connection, updates)
+            held = await record(connection, updates, self.history)
         return [(update.delivery.id, update.delivery.version) in held for update in updates]
 
     def _observe(self, update: DeliveryUpdate, *, kept: bool, in_detail: bool) -> None:

@@ -66,20 +66,28 @@ def _pattern(reason: str) -> str:
 
 
 REPLAY = """
-insert into deliveries (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at, payload, url, host,
-                        headers, timeout_seconds, max_retries, secret, traceparent, trigger_id)
-select job_id, idempotency_key, id, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
-       max_retries, secret, traceparent, trigger_id
-  from deliveries
- where id = any($1::bigint[]) and status = 'FAILED'
- order by id
-on conflict (replay_of) where replay_of is not null do nothing
-returning replay_of, id
+with replayed as (
+    insert into deliveries (job_id, idempotency_key, replay_of, topic, sequence, due_at, fired_at, payload, url, host,
+                            headers, timeout_seconds, max_retries, secret, traceparent, trigger_id)
+    select job_id, idempotency_key, id, topic, sequence, due_at, fired_at, payload, url, host, headers, timeout_seconds,
+           max_retries, secret, traceparent, trigger_id
+      from deliveries
+     where id = any($1::bigint[]) and status = 'FAILED'
+     order by id
+    on conflict (replay_of) where replay_of is not null do nothing
+    returning replay_of, id, job_id, sequence, due_at
+), told as (
+    insert into history (job_id, what, sequence, due_at, by_user, operator, details)
+    select job_id, 'replayed', sequence, due_at, session_user, $2,
+           json_build_object('delivery', id, 'replay_of', replay_of)
+      from replayed
+)
+select replay_of, id from replayed
 """
 
 
-async def replay(connection: Connection, delivery_ids: Sequence[int]) -> dict[int, int]:
-    """After the commit: each of the deliveries has a replay, which is a new delivery with the same key. Returns the id
-    of the replay for each delivery that had none before this call.
+async def replay(connection: Connection, delivery_ids: Sequence[int], operator: str | None = None) -> dict[int, int]:
+    """After the commit: each of the deliveries has a replay, which is a new delivery with the same key, and an entry in
+    the history. Returns the id of the replay for each delivery that had none before this call.
     """
-    return {row["replay_of"]: row["id"] for row in await connection.fetch(REPLAY, list(delivery_ids))}
+    return {row["replay_of"]: row["id"] for row in await connection.fetch(REPLAY, list(delivery_ids), operator)}

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 
 import orjson
+from msgspec.structs import replace
 
 from producer.decisions.plan import Claim, DueJob, Plan, PlannedFiring, plan
 from shared.amqp.message import OutgoingMessage
@@ -21,6 +22,8 @@ MAX_CLAIM_MESSAGES = 1000
 MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
 IDEMPOTENCY_HEADER = "idempotency-key"
+# Of a copy in `scheduler.unrouted`: the routing key that no queue was bound for.
+UNROUTED_KEY_HEADER = "duebell-routing-key"
 
 # All events of a claim have the same fired_at.
 _format_fired_at = lru_cache(maxsize=16)(format_instant)
@@ -99,4 +102,16 @@ def due_event(job: DueJob, occurrence: Occurrence, sequence: int, fired_at: date
         timestamp=fired_at,
         headers={IDEMPOTENCY_HEADER: key, **trace_headers(job.traceparent)},
         message_id=key,
+        # Delivery's queue has to be bound for events of webhooks.
+        may_be_unrouted=job.webhook is None,
+    )
+
+
+def unrouted_copy(event: OutgoingMessage, names: Names) -> OutgoingMessage:
+    """Return the copy of an event that no queue is bound for, as it is kept in `scheduler.unrouted`."""
+    return replace(
+        event,
+        exchange=names.unrouted_copies,
+        headers={**event.headers, UNROUTED_KEY_HEADER: event.routing_key},
+        may_be_unrouted=False,
     )

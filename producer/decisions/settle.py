@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from producer.decisions.plan import DueJob, Plan, PlannedFiring
-from shared.amqp.message import PublishResult
+from shared.amqp.message import PUBLISHED, PublishResult
 from shared.contract.job_status import JobStatus
 from shared.recurrence import Occurrence
 from shared.runtime.backoff import pause_after
@@ -14,8 +14,6 @@ from shared.runtime.backoff import pause_after
 # The pause of a rule whose turn is over while more of its occurrences are due: none, but it waits in the retry lane,
 # behind the rows that have waited there for longer.
 END_OF_TURN = timedelta(0)
-
-_ONE_CONFIRMED = [PublishResult.CONFIRMED]
 
 
 class JobUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -72,7 +70,7 @@ def settle(job: DueJob, plan: Plan, results: Sequence[PublishResult]) -> JobUpda
     again at once. A rule that has ended its turn waits in the retry lane, behind the rows there: it is the oldest, and
     would always be claimed first.
     """
-    if job.rule is None and results == _ONE_CONFIRMED:
+    if job.rule is None and len(results) == 1 and results[0] in PUBLISHED:
         return JobUpdate(
             id=job.id,
             version=job.version,
@@ -85,7 +83,7 @@ def settle(job: DueJob, plan: Plan, results: Sequence[PublishResult]) -> JobUpda
             trigger_id=job.trigger_id,
             fired_only_occurrence=True,
         )
-    confirmed = next((i for i, result in enumerate(results) if result is not PublishResult.CONFIRMED), len(results))
+    confirmed = next((i for i, result in enumerate(results) if result not in PUBLISHED), len(results))
     all_confirmed = confirmed == len(results)
     waits_for = plan.next if all_confirmed else plan.publish_now[confirmed]
     refused = not all_confirmed and results[confirmed] is not PublishResult.UNKNOWN

@@ -32,10 +32,15 @@ class PublishResult(StrEnum):
     """Says what the broker answered to one published message."""
 
     CONFIRMED = "confirmed"
-    RETURNED = "returned"  # no queue took it
+    RETURNED = "returned"  # no queue took it, though one has to
+    UNROUTED = "unrouted"  # no queue is bound for it, which is known for certain, and may be so
     NACKED = "nacked"  # a queue refused it, most likely because it is full
     UNKNOWN = "unknown"  # no answer in time, or the channel was lost
     CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
+
+
+# Results with which the publisher has done its work: nothing is to be published again.
+PUBLISHED = frozenset({PublishResult.CONFIRMED, PublishResult.UNROUTED})
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
@@ -54,6 +59,8 @@ class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
     timestamp: datetime | None = None
     headers: dict[str, Any] = {}
     mandatory: bool = True
+    # Applications decide whether a queue is bound for it. If none is, its result is UNROUTED, not RETURNED.
+    may_be_unrouted: bool = False
     # None: every publish uses a new one.
     message_id: str | None = None
     # They replace `headers` if a frame of the connection has no room for those.

@@ -71,7 +71,7 @@ class Publisher:
         # After a nack: a full queue refuses a channel until it has room below its limit. If an operator removes that
         # limit, RabbitMQ does not tell the channel, but it accepts a new one. After a return that named no single
         # message, more returns may follow, which would count for the next batch.
-        if self._unchecked_results - {PublishResult.CONFIRMED}:
+        if self._unchecked_results - {PublishResult.CONFIRMED, PublishResult.UNROUTED}:
             await self._retire()
         if self._unchecked_results & {PublishResult.CLOSED, PublishResult.RETURNED}:
             await self._redeclare_topology()

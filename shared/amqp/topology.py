@@ -38,7 +38,11 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
     parked = await channel.declare_queue(names.parked, durable=True, arguments=parked_limits)
     await parked.bind(await channel.declare_exchange(names.parking, ExchangeType.FANOUT, durable=True))
 
-    unrouted_exchange = await channel.declare_exchange(names.unrouted_exchange, ExchangeType.FANOUT, durable=True)
+    # Version 0.1 declared the events exchange with this alternate exchange, and bound the queue to it. The arguments of
+    # an exchange cannot be changed, so the alternate exchange stays, without a queue. The broker then returns an event
+    # that no queue is bound for, the producer knows, and publishes a copy to the other exchange.
+    alternate = await channel.declare_exchange(names.alternate, ExchangeType.FANOUT, durable=True)
+    unrouted_copies = await channel.declare_exchange(names.unrouted_copies, ExchangeType.FANOUT, durable=True)
     unrouted = await channel.declare_queue(
         names.unrouted,
         durable=True,
@@ -50,11 +54,12 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
             "x-message-ttl": UNROUTED_MAX_AGE_MS,
         },
     )
-    await unrouted.bind(unrouted_exchange)
+    await unrouted.bind(unrouted_copies)
+    await unrouted.unbind(alternate)
 
     commands = await channel.declare_exchange(names.commands, ExchangeType.TOPIC, durable=True)
     events = await channel.declare_exchange(
-        names.events, ExchangeType.TOPIC, durable=True, arguments={"alternate-exchange": names.unrouted_exchange}
+        names.events, ExchangeType.TOPIC, durable=True, arguments={"alternate-exchange": names.alternate}
     )
     for queue_name, exchange, binding in (
         (names.inbox, commands, "#"),

@@ -15,7 +15,10 @@ class Names:
         self.prefix = prefix
         self.commands = prefix + "schedule.commands"
         self.events = prefix + "schedule.events"
-        self.unrouted_exchange = prefix + "schedule.unrouted"
+        # The alternate exchange of `events`. No queue is bound to it: see shared.amqp.topology.
+        self.alternate = prefix + "schedule.unrouted"
+        # It is in front of the queue `unrouted`, so that a producer needs no right to write to every queue.
+        self.unrouted_copies = prefix + "schedule.unrouted-copies"
         # It is in front of the parking queue, so that parking needs no right to write to every queue.
         self.parking = prefix + "schedule.parked"
         self.inbox = prefix + "scheduler.inbox"
@@ -23,7 +26,7 @@ class Names:
         self.unrouted = prefix + "scheduler.unrouted"
         self.parked = prefix + "scheduler.parked"
 
-        self.exchanges = (self.commands, self.events, self.unrouted_exchange, self.parking)
+        self.exchanges = (self.commands, self.events, self.alternate, self.unrouted_copies, self.parking)
         self.queues = (self.inbox, self.deliveries, self.unrouted, self.parked)
 
 

@@ -12,7 +12,7 @@ begin
          where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery')
            and schemaname = current_schema()
            and tablename in ('duebell_migrations', 'jobs', 'triggers', 'deliveries', 'delivery_attempts',
-                             'delivery_announcements')
+                             'delivery_announcements', 'history', 'service_instances')
     loop
         -- What an earlier release granted.
         execute format('revoke all on %I from %I', given.name, given.role);
@@ -30,12 +30,17 @@ begin
                 trigger_sequence, life, sequence, last_due_at, created_at, owner, pause_revision) on jobs'),
             ('duebell_consumer', 'select, delete, insert (job_id, trigger_id, sequence, payload, traceparent, life)
                 on triggers'),
+            ('duebell_consumer', 'select, insert on history'),
+            ('duebell_consumer', 'select, insert, update on service_instances'),
 
             ('duebell_producer', 'select on duebell_migrations'),
             ('duebell_producer', 'select, delete on jobs'),
             ('duebell_producer', 'update (status, next_run_at, rule_index, sequence, last_due_at, refusals, retry_at,
                 finished_at, updated_at, version) on jobs'),
             ('duebell_producer', 'select, delete, update (fired_at, fire_at, refusals) on triggers'),
+            ('duebell_producer', 'insert on history'),
+            ('duebell_producer', 'execute on function maintain_history(double precision)'),
+            ('duebell_producer', 'select, insert, update, delete on service_instances'),
 
             ('duebell_delivery', 'select on duebell_migrations'),
             ('duebell_delivery', 'select, delete on deliveries'),
@@ -45,7 +50,9 @@ begin
             ('duebell_delivery', 'update (status, version, retry_count, next_attempt_at, failure_reason, finished_at,
                 updated_at) on deliveries'),
             ('duebell_delivery', 'select, insert on delivery_attempts'),
-            ('duebell_delivery', 'select, insert, update, delete on delivery_announcements')
+            ('duebell_delivery', 'select, insert, update, delete on delivery_announcements'),
+            ('duebell_delivery', 'insert on history'),
+            ('duebell_delivery', 'select, insert, update on service_instances')
         ) as granted (role, rights)
          where role in (select rolname from pg_roles)
     loop

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from shared.contract.history import HistoryLevel
+
 
 def _complete_postgres_url(text: str) -> str:
     """Check the URL and add what it leaves out: connect to the primary, and verify the server if there is a root."""
@@ -66,6 +68,11 @@ class Settings(BaseSettings):
     )
     metrics_host: str = Field(default="127.0.0.1", description="where /metrics, /healthz and /readyz listen")
     metrics_port: int = Field(default=9100, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
+    history: HistoryLevel = Field(
+        default=HistoryLevel.ALL,
+        description="what is written into the table history: all; changes, which leaves out occurrences that were "
+        "published and called as planned; or off",
+    )
     log_level: Annotated[str, BeforeValidator(str.lower)] = Field(
         default="info", pattern="^(debug|info|warning|error)$", description="the least level that is logged"
     )

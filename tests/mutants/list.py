@@ -111,7 +111,7 @@ _PRODUCER = (
         name="refusal-counts-as-ring",
         harm="An event that the broker refused is taken for published, and never comes.",
         file="producer/decisions/settle.py",
-        before="if result is not PublishResult.CONFIRMED), len(results))",
+        before="if result not in PUBLISHED), len(results))",
         after="if result is PublishResult.UNKNOWN), len(results))",
         tests=(
             "tests/unit/test_settle.py::test_a_refused_one_shot_keeps_its_moment_and_waits",
@@ -387,11 +387,30 @@ _SHARED = (
     Mutant(
         name="event-without-listener-dropped",
         harm="An event that no queue is bound for disappears without a trace.",
-        file="shared/amqp/topology.py",
-        before='arguments={"alternate-exchange": names.unrouted_exchange}',
-        after="arguments={}",
+        file="producer/firing.py",
+        before="            results = await self._keep_unrouted(prepared.messages, results)\n",
+        after="",
         tests=(
             "tests/integration/test_producer.py::test_an_event_without_a_queue_is_kept_as_unrouted_and_its_job_goes_on",
+        ),
+    ),
+    Mutant(
+        name="history-outside-its-transaction",
+        harm="The history tells of a firing that was rolled back.",
+        file="producer/firing.py",
+        before="await add_entries(transaction.connection, told, self.history)",
+        after="async with self.pool.acquire() as other: await add_entries(other, told, self.history)",
+        tests=("tests/integration/test_history.py::test_a_firing_that_is_rolled_back_is_not_told",),
+    ),
+    Mutant(
+        name="unconfirmed-copy-counts",
+        harm="An event that no queue is bound for is lost, because its copy was not confirmed.",
+        file="producer/firing.py",
+        before="                    results[place] = result\n",
+        after="                    pass\n",
+        tests=(
+            "tests/integration/test_producer.py::"
+            "test_an_event_that_even_the_unrouted_queue_cannot_take_stays_pending_until_it_can",
         ),
     ),
     Mutant(

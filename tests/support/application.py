@@ -49,6 +49,7 @@ class Application:
         timestamp: datetime | None = None,
         headers: dict[str, Any] | None = None,
         user_id: str | None = None,
+        app_id: str | None = None,
     ) -> str:
         """Publish a command: bytes as they are, everything else as JSON. Returns the correlation id."""
         correlation_id = f"{next(self._numbers)}-{uuid4().hex[:6]}"
@@ -62,6 +63,7 @@ class Application:
                 timestamp=timestamp,
                 headers=headers,
                 user_id=user_id,
+                app_id=app_id,
                 delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
             ),
             key,

@@ -75,7 +75,11 @@ def test_a_pause_without_a_revision_always_applies_and_leaves_the_others_their_o
 @pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.PAUSED])
 def test_an_open_job_can_be_paused_and_resumed_in_either_state(status: JobStatus) -> None:
     answers = pause_jobs([Pause("a"), Resume("a")], {"a": LockedJob(status, NOON)}, ()).answers
-    assert answers == [Answer("a", Outcome.PAUSED, NOON), Answer("a", Outcome.RESUMED, NOON)]
+    changes_first = status is JobStatus.PENDING
+    assert answers == [
+        Answer("a", Outcome.PAUSED, NOON, changed=changes_first),
+        Answer("a", Outcome.RESUMED, NOON, changed=True),
+    ]
 
 
 @pytest.mark.parametrize("status", sorted(set(JobStatus) - OPEN))

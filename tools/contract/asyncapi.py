@@ -38,8 +38,9 @@ reply-to will do. What is refused and has no `reply_to` is told in scheduler.par
 **To listen**: declare a durable queue of your own, and bind it to the exchange schedule.events with `due.*.<topic>`:
 the second word is `webhook` for jobs that have one, and `event` for the others. In a binding `*` stands for one word
 and `#` for any number: `due.*.invoices.#` takes invoices and all topics below it, `due.#` everything. An event goes to
-the queues that are bound when it is published. One that no queue is bound for is kept in scheduler.unrouted for an
-operator, and its job goes on: so bind before you ask. Acknowledge after the work, and act once per `idempotency_key`.
+the queues that are bound when it is published. Of a ScheduleDue that no queue is bound for a copy is kept in
+scheduler.unrouted for an operator, and its job goes on: so bind before you ask. Acknowledge after the work, and act
+once per `idempotency_key`.
 
 **An id lives again**: the `revision` decides. A request with a higher one replaces the schedule of its id, or uses an
 id again that has rung for the last time or was cancelled. One with the same or a lower revision is a duplicate and

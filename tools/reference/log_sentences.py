@@ -19,6 +19,8 @@ SENTENCES = {
     "announcing_waits": "Outcome events wait in their table for a store to come back.",
     "retention_waits": "Old rows are deleted later, when the database is back.",
     "sampling_waits": "The sampled metrics are looked up later, when the database is back.",
+    "upkeep_waits": "Partitions of the history are made and dropped later, when the database is back.",
+    "instance_not_written": "The process could not write into `service_instances` that it runs. It goes on.",
     "command_rejected": "A command was refused: `errors` says why, `parked` whether it is in `scheduler.parked`.",
     "command_unreadable": "A bug worth a report: reading a command failed in an unforeseen way. It is parked.",
     "replies_not_confirmed": "The broker did not take some replies. Their commands are stored.",
@@ -26,6 +28,8 @@ SENTENCES = {
     "fired_late": "An occurrence was published more than a minute after its moment.",
     "misfire_dropped": "Late occurrences were dropped by the job's own policy.",
     "not_published": "Events were not confirmed: how many, and the publish results. They are tried again.",
+    "unrouted": "No queue was bound for some events of a claim: how many, and one of them. They are in "
+    "`scheduler.unrouted`.",
     "rule_cut_short": "A rule has ended only because its next occurrence, if there is one, is further away than a "
     "search goes. The job is done.",
     "rule_unreadable": "A stored rule can no longer be read, because a time zone is gone, say. The job is tried later.",

@@ -74,6 +74,8 @@ class PublishBatch:
         # A return names its message by message_id alone. A message without one gets a new one for every publish.
         name = uuid4().hex
         self.message_ids = [message.message_id or f"{name}-{place}" for place, message in enumerate(messages)]
+        self._messages = messages
+        self._places: dict[str, list[int]] = {}  # of each message_id, once a return has come
         self.results = [PublishResult.UNKNOWN] * len(messages)
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_tag = first_tag
@@ -94,9 +96,18 @@ class PublishBatch:
         several messages of the batch have this id, or none has it, the broker may mean each of them, so none counts as
         published: a copy is better than a loss.
         """
-        places = [place for place, its_id in enumerate(self.message_ids) if its_id == message_id]
+        places = self._places_of(message_id)
+        if len(places) == 1 and self._messages[places[0]].may_be_unrouted:
+            self._answer(places[0], places[0] + 1, PublishResult.UNROUTED)
+            return
         for place in places or range(len(self.results)):
             self._answer(place, place + 1, PublishResult.RETURNED)
+
+    def _places_of(self, message_id: str | None) -> list[int]:
+        if not self._places:
+            for place, its_id in enumerate(self.message_ids):
+                self._places.setdefault(its_id, []).append(place)
+        return self._places.get(message_id, []) if message_id is not None else []
 
     def _answer(self, start: int, end: int, result: PublishResult) -> None:
         """Set the missing results of messages `start` to `end - 1`. Places outside belong to earlier batches."""
