@@ -19,9 +19,9 @@ from bench.plan import Plan
 from bench.receiving import a_receiver
 from bench.rig import Rig
 from delivery.attempt.retry import Answered
-from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import Caller
 from delivery.http.request import Request, target_of
+from shared.contract.address_rules import AddressRules, parse_networks
 
 BODY = b'{"id":"bench","topic":"bench","sequence":1,"payload":{"text":"' + b"x" * 400 + b'"}}'
 HEADERS = {"Content-Type": "application/json", "X-Idempotency-Key": "event-bench", "Accept-Encoding": "identity"}

@@ -5,7 +5,7 @@ and acknowledge all messages with one `multiple` ack. No message is acknowledged
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from consumer.commands.parse import Cancel, Command, Pause, Query, RawCommand, R
 from consumer.commands.pause_and_trigger import answer_triggers, pause_jobs
 from consumer.commands.query import REPLY_TO_IS_REQUIRED, answer_queries
 from consumer.commands.schedule import Schedule
+from consumer.commands.webhook import WebhookRules
 from consumer.metrics import Metrics
 from consumer.replies import reply_to
 from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
@@ -65,6 +66,7 @@ class BatchHandler:
     require_user_id: bool = False
     operators: tuple[str, ...] = ()
     history: HistoryLevel = HistoryLevel.ALL
+    webhook_rules: WebhookRules = field(default_factory=WebhookRules)
 
     async def store(self, messages: Sequence[IncomingMessage]) -> list[Answer]:
         """Store the commands of a batch, and return one answer per message. It can be repeated.
@@ -171,7 +173,7 @@ class BatchHandler:
 
     def _read(self, message: IncomingMessage, now: datetime) -> Command:
         try:
-            command = read_command(raw_command(message), now, self.max_payload_bytes)
+            command = read_command(raw_command(message), now, self.max_payload_bytes, self.webhook_rules)
         except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
             get_log().error("command_unreadable", error=type(error).__name__)
             return Refused((f"body: cannot be read: {type(error).__name__}",))

@@ -4,6 +4,7 @@ import asyncio
 
 from prometheus_client import CollectorRegistry
 
+from consumer.commands.webhook import WebhookRules
 from consumer.handler import BatchHandler
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
@@ -47,6 +48,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             require_user_id=settings.require_user_id,
             operators=settings.operator_users,
             history=settings.history,
+            webhook_rules=WebhookRules(settings.address_rules, settings.webhook_secret_names),
         )
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
         loops = {

@@ -2,7 +2,6 @@
 
     DeliveryError
     ├── CallPrevented            a webhook call ends before its connection is open; `Caller.call` turns it into a value
-    │   ├── ForbiddenAddress     the address guard refuses the address or the name
     │   ├── LookupFailed         the name has no address, or its lookup took too long (also an OSError)
     │   └── TooManyLookups       the lookup was not made: too many others hang
     └── BrokenInvariant          a bug in this service: no code handles it, and the process ends
@@ -11,7 +10,8 @@
 
 What is expected is a value and no exception: `Unreadable` for an event, `Unanswered` for a call, `Outcome` for an
 attempt. Settings, secrets and URLs that cannot be read raise ValueError, with a text for the operator or application.
-Exceptions of the shared packages: see `shared.errors`. Errors of Postgres: see `shared.postgres.errors`.
+Exceptions of the shared packages, `ForbiddenAddress` among them: see `shared.errors`. Errors of Postgres: see
+`shared.postgres.errors`.
 """
 
 
@@ -21,13 +21,6 @@ class DeliveryError(Exception):
 
 class CallPrevented(DeliveryError):
     """A webhook call ends before its connection is open."""
-
-
-class ForbiddenAddress(CallPrevented):
-    """The address guard refuses the address or the name.
-
-    It must not be an OSError: aiohttp takes an OSError for a connection that failed, and tries the next address.
-    """
 
 
 class LookupFailed(CallPrevented, OSError):

@@ -17,7 +17,6 @@ from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
-from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.connection_settings import Proxy, parse_proxy, tls_context
 from delivery.intake import DueHandler
@@ -54,7 +53,7 @@ async def deliver(
     secrets, tls = secrets or load_secrets(settings), tls or load_tls(settings)
     registry = CollectorRegistry()
     metrics, names, watchdog = Metrics(registry), Names(settings.amqp_prefix), Watchdog(registry)
-    rules = AddressRules(settings.webhook_allow_networks, settings.webhook_allow_ports)
+    rules = settings.address_rules
     # Two connections: a memory alarm of the broker blocks the one that publishes, and acknowledgements still pass.
     inbound = Broker(settings.amqp_url, name="duebell-delivery", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-delivery-events", names=names)

@@ -4,19 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
-from pydantic_settings import NoDecode
 
-from delivery.http.address_guard import Network, parse_networks, parse_ports
 from delivery.http.connection_settings import parse_proxy
-from shared.runtime.settings import Settings
-
-
-def _networks(value: Any) -> Any:  # noqa: ANN401 - a text from the environment, or a value from a test
-    return parse_networks(value) if isinstance(value, str) else value
-
-
-def _ports(value: Any) -> Any:  # noqa: ANN401
-    return parse_ports(value) if isinstance(value, str) else value
+from shared.runtime.webhook_settings import AddressSettings
 
 
 def _proxy(value: SecretStr) -> SecretStr:
@@ -31,7 +21,7 @@ def _or_none(value: Any) -> Any:  # noqa: ANN401
 _File = Annotated[Path | None, BeforeValidator(_or_none)]
 
 
-class DeliverySettings(Settings):
+class DeliverySettings(AddressSettings):
     metrics_port: int = Field(default=9103, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
 
     batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")
@@ -62,12 +52,6 @@ class DeliverySettings(Settings):
     )
     breaker_longest_pause_seconds: float = Field(default=300.0, gt=0, description="the longest such pause")
 
-    webhook_allow_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = Field(
-        default=(), description="networks that may be called although they are not public, such as 10.1.0.0/16,fd00::/8"
-    )
-    webhook_allow_ports: Annotated[frozenset[int], NoDecode, BeforeValidator(_ports)] = Field(
-        default=frozenset(), description="the only ports that may be called, such as 80,443; empty: every port"
-    )
     webhook_secrets_file: Path | None = Field(default=None, description='JSON: {"name": "whsec_…" or a list of them}')
     webhook_secrets: SecretStr | None = Field(default=None, description="the same JSON, as a variable")
 

@@ -3,6 +3,7 @@
     Exception
     ├── CannotStart           a setting or the environment is wrong: run_service logs one line, the exit status is 1
     ├── EndedByItself         a bug: a loop ended before the stop, and its process goes down
+    ├── ForbiddenAddress      the address rules forbid a webhook's host: the request is refused, or the call is not made
     ├── ParkingFailed         the broker did not confirm a parked message: nothing is acknowledged, parking is retried
     ├── Incomplete            (amqp.wire.deliveries) bytes of a frame are still to arrive: never leaves the wire package
     ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
@@ -23,6 +24,13 @@ class CannotStart(Exception):
 
 class EndedByItself(Exception):
     """A loop that must run until the stop returned early, or was cancelled by another part of the process: a bug."""
+
+
+class ForbiddenAddress(Exception):
+    """The address rules forbid the address or the name.
+
+    It must not be an OSError: aiohttp takes an OSError for a connection that failed, and tries the next address.
+    """
 
 
 class ParkingFailed(Exception):

@@ -56,9 +56,13 @@ class ServiceContext:
             for service in SERVICES
         }
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+        # Everything here is on this machine, which Duebell otherwise refuses to call.
+        here = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128"}
+        own["consumer"] |= here
+        if not os.environ.keys() & {"WEBHOOK_SECRETS", "WEBHOOK_SECRETS_FILE"}:  # else the user has other secrets
+            own["consumer"]["WEBHOOK_SECRET_NAMES"] = DEMO_SECRET
         own["delivery"] |= {
-            # Everything here is on this machine, which delivery otherwise refuses to call.
-            "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
+            **here,
             "WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: secret}),
             # A failing webhook is retried within seconds here, not within minutes.
             "RETRY_BASE_SECONDS": "1",

@@ -170,7 +170,7 @@ def _where_webhooks_go(shown: Path, endpoints: Mapping[str, str]) -> str:
     if "receiver" not in endpoints:
         return ""
     return f"""  To be called as well, add a webhook. The receiver writes what it gets to {shown}/logs/receiver.log.
-  Here delivery may call this machine (WEBHOOK_ALLOW_NETWORKS), which it otherwise refuses:
+  Here Duebell may call this machine (WEBHOOK_ALLOW_NETWORKS), which it otherwise refuses:
 
       "webhook": {{"url": "{endpoints["receiver"]}/hello", "secret": "{DEMO_SECRET}"}}
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from consumer.commands.schedule import Schedule, resolve
+from consumer.commands.webhook import WebhookRules, check_webhook
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant
 from shared.contract.history import UNNAMED, Origin
@@ -127,8 +128,13 @@ class _PayloadOnly(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw()
 
 
-def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Command:
-    """Return the command that the message holds. A mistake of its publisher is returned as `Refused`, not raised."""
+def read_command(
+    raw: RawCommand, now: datetime, max_payload_bytes: int, webhook_rules: WebhookRules | None = None
+) -> Command:
+    """Return the command that the message holds. A mistake of its publisher is returned as `Refused`, not raised.
+
+    Without `webhook_rules`, which only the consumer's settings tell, every address and every secret is taken.
+    """
     job_id: str | None = None
     kind: str | None = None
     try:
@@ -144,6 +150,8 @@ def read_command(raw: RawCommand, now: datetime, max_payload_bytes: int) -> Comm
             given = payload if content.get("payload") is not None else None
             return Trigger(trigger.id, trigger.trigger_id, given, raw.traceparent, raw.user_id, raw.origin)
         request = _validated(ScheduleRequest, content)
+        if request.webhook is not None and webhook_rules is not None:
+            check_webhook(request.webhook, webhook_rules)
         made_at = _made_at(raw, now) if request.starts_when_made else now
         schedule = resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
         return schedule if raw.origin is UNNAMED else replace(schedule, origin=raw.origin)

@@ -27,11 +27,11 @@ from delivery.attempt.retry import (
 )
 from delivery.attempt.signing import Secrets
 from delivery.dispatch.local_queue import LeasedDelivery
-from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import prepare
 from delivery.metrics import Metrics
 from delivery.model import AttemptRow, Delivery, DeliveryStatus, DeliveryUpdate, checked_move, given_back
+from shared.contract.address_rules import AddressRules
 from shared.contract.fields import trace_headers
 from shared.runtime.logs import get_log
 

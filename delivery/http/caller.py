@@ -14,11 +14,12 @@ from functools import partial
 import aiohttp
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
-from delivery.errors import ForbiddenAddress, TooManyLookups
-from delivery.http.address_guard import AddressRules, parse_networks
+from delivery.errors import TooManyLookups
 from delivery.http.connection_settings import Proxy
 from delivery.http.request import Request
 from delivery.http.resolver import AddressInfo, GuardedResolver, Lookup, system_lookup
+from shared.contract.address_rules import AddressRules, parse_networks
+from shared.errors import ForbiddenAddress
 from shared.runtime.logs import get_log
 
 MAX_ANSWER_BYTES = 4096

@@ -14,8 +14,8 @@ from standardwebhooks import Webhook
 
 from delivery.attempt.retry import CallError, Unanswered
 from delivery.attempt.signing import signature_headers
-from delivery.http.address_guard import AddressRules
 from delivery.model import Delivery
+from shared.contract.address_rules import AddressRules
 from shared.contract.fields import AS_INSTANTS, trace_headers
 from shared.version import VERSION
 

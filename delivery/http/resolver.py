@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delivery.errors import LookupFailed, TooManyLookups
-from delivery.http.address_guard import AddressRules
+from shared.contract.address_rules import AddressRules
 
 # A lookup that hangs keeps its thread until the operating system ends it. This limits the threads.
 MAX_LOOKUPS = 512

@@ -84,7 +84,7 @@ async def test_a_whole_run_with_everything_going_wrong_repeats_no_secret(
         with ExitStack() as running:
             services = {
                 service: running.enter_context(
-                    service_process(service, site, tmp_path, **_settings(ports[service], secrets))
+                    service_process(service, site, tmp_path, **_settings(service, ports[service], secrets))
                 )
                 for service in SERVICES
             }
@@ -142,12 +142,13 @@ async def _listen_to_rows(heard: Heard, database: Any) -> None:
         heard.add(f"{column} of {table}", [row[column] for row in rows])
 
 
-def _settings(port: int, secrets: Path) -> dict[str, str]:
+def _settings(service: str, port: int, secrets: Path) -> dict[str, str]:
+    """The consumer takes an address that delivery then forbids: the two are not told the same networks."""
     return {
         "LOG_LEVEL": "debug",
         "PYTHONASYNCIODEBUG": "1",
         "METRICS_PORT": str(port),
-        "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+        "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,10.0.0.0/8" if service == "consumer" else "127.0.0.0/8",
         "WEBHOOK_SECRETS_FILE": str(secrets),
         "RETRY_BASE_SECONDS": "0.05",
     }

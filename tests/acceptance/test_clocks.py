@@ -27,7 +27,7 @@ async def test_services_an_hour_off_ring_neither_early_nor_late(
     wrong = {"LD_PRELOAD": str(LIBRARY), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     async with a_receiver(answering(503, 200)) as receiver:
         with (
-            service_process("consumer", site, tmp_path, **wrong) as consumer,
+            service_process("consumer", site, tmp_path, **wrong, WEBHOOK_ALLOW_NETWORKS="127.0.0.0/8") as consumer,
             service_process("producer", site, tmp_path, **wrong) as producer,
             delivery_process(site, tmp_path, **wrong) as delivery,
         ):

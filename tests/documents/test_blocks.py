@@ -57,11 +57,10 @@ def running(shared_stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> 
         runner.run(put_topology(site))
         stack.callback(lambda: runner.run(remove_topology(site)))
         secret, port = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}", free_port()
+        here = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128"}
         settings = {
-            "delivery": {
-                "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",
-                "WEBHOOK_SECRETS": json.dumps({"demo": secret}),
-            },
+            "consumer": {**here, "WEBHOOK_SECRET_NAMES": "demo"},
+            "delivery": {**here, "WEBHOOK_SECRETS": json.dumps({"demo": secret})},
             "examples.receiver": {"RECEIVER_PORT": str(port), "RECEIVER_SECRET": secret},
         }
         for name in ("consumer", "producer", "delivery", "examples.receiver"):

@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import starmap
 
 from consumer.commands.parse import Command, read_command
+from consumer.commands.webhook import WebhookRules
 from consumer.handler import raw_command
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.deliveries import Deliveries
@@ -47,4 +48,4 @@ def _frame(kind: int, payload: bytes) -> bytes:
 
 
 def read(case: Case, now: datetime) -> Command:
-    return read_command(raw_command(received(case)), now, LIMIT)
+    return read_command(raw_command(received(case)), now, LIMIT, WebhookRules())

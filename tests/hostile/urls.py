@@ -1,17 +1,18 @@
 """Webhook URLs that must never be connected to, in every spelling that some parser, resolver or kernel has been known
 to take for an address on the inside. `@PORT@` is where the test's own listener waits.
 
-The first group is well formed: requests with them are stored, and the guard of the delivery service stops the call.
-The second is refused when it is scheduled; should one ever get past that, the call must come to nothing all the same.
+The first two groups are well formed. The consumer refuses the first, addresses. It takes the second, names, and the
+guard of the delivery service stops the call. The rest is refused when it is scheduled. Should anything ever get past
+that, the call must come to nothing all the same.
 """
 
 PORT = "@PORT@"
 
 # Hosts that are an address on the inside, written in a way that a URL may be written.
-INSIDE = [
+WRITTEN_INSIDE = [
     # Loopback.
     "127.0.0.1", "127.0.0.2", "127.255.255.254", "127.127.127.127",
-    "127.0.0.0", "127.255.255.255", "127.0.0.1.nip.invalid",
+    "127.0.0.0", "127.255.255.255",
     # This host.
     "0.0.0.0", "0.1.2.3", "0.0.0.1",
     # Private, link-local, shared, metadata, documentation, benchmarks, multicast, reserved, broadcast.
@@ -39,9 +40,14 @@ INSIDE = [
     "[fd00:ec2::254]", "[fe80::1]", "[febf::1]", "[fec0::1]", "[feff::1]", "[ff01::1]", "[ff02::1]", "[ff05::2]",
     "[ff0e::1]",
     "[1::1]", "[4000::1]", "[8000::1]", "[e000::1]",
+    # The name that is always an address on the inside.
+    "localhost", "LOCALHOST", "LocalHost", "localhost.",
+]  # fmt: skip
+
+NAMED_INSIDE = [
     # Names that the machine itself knows, or that must not be resolved.
-    "localhost", "LOCALHOST", "LocalHost", "localhost.", "localhost.localdomain", "ip6-localhost", "ip6-loopback",
-    "foo.localhost", "metadata.google.internal", "broadcasthost",
+    "localhost.localdomain", "ip6-localhost", "ip6-loopback", "foo.localhost", "metadata.google.internal",
+    "broadcasthost", "127.0.0.1.nip.invalid",
     # Names that the test's resolver turns into addresses on the inside, at once or after a while.
     "loopback.example", "private.example", "metadata.example", "mapped.example", "six-to-four.example", "nat64.example",
     "mixed.example", "mixed-last.example", "mixed-families.example", "zero.example", "scoped.example", "zoned.example",
@@ -171,8 +177,20 @@ ODD_BUT_TAKEN = [
 
 
 def inside_urls(port: int) -> list[str]:
+    return written_inside_urls(port) + named_inside_urls(port)
+
+
+def written_inside_urls(port: int) -> list[str]:
+    return _urls(WRITTEN_INSIDE, port)
+
+
+def named_inside_urls(port: int) -> list[str]:
+    return _urls(NAMED_INSIDE, port)
+
+
+def _urls(hosts: list[str], port: int) -> list[str]:
     """https now and then."""
-    return [f"{'https' if n % 5 == 4 else 'http'}://{host}:{port}/hook" for n, host in enumerate(INSIDE)]
+    return [f"{'https' if n % 5 == 4 else 'http'}://{host}:{port}/hook" for n, host in enumerate(hosts)]
 
 
 def refused_urls(port: int) -> list[str]:

@@ -20,7 +20,6 @@ from delivery.dispatch.circuit_breaker import BreakerPolicy
 from delivery.dispatch.claimer import Claimer
 from delivery.dispatch.dispatcher import Dispatcher
 from delivery.dispatch.local_queue import LocalQueue
-from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import Request
 from delivery.intake import DueHandler
@@ -36,6 +35,7 @@ from shared.amqp.connection import Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.publisher import Publisher
+from shared.contract.address_rules import AddressRules
 from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.postgres.pool import Pool
 from shared.runtime.loops import Stop

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from delivery.attempt.retry import CallResult
-from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import Caller
 from delivery.http.request import Request, target_of
 from delivery.http.resolver import AddressInfo
+from shared.contract.address_rules import AddressRules, parse_networks
 
 LOOPBACK = AddressRules(parse_networks("127.0.0.0/8"))
 RawServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]

@@ -30,7 +30,8 @@ ROOT = Path(__file__).parents[2]
 
 @asynccontextmanager
 async def running_consumer(site: Site, **overrides: Any) -> AsyncIterator[None]:
-    settings = ConsumerSettings(**{**_common(site), **overrides})
+    """Loopback is open, as in `running_delivery`."""
+    settings = ConsumerSettings(**{**_common(site), "webhook_allow_networks": "127.0.0.0/8", **overrides})
     async with _running(lambda stop: consume(settings, stop)):
         yield
 

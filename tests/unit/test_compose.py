@@ -111,7 +111,8 @@ def test_prometheus_and_grafana_look_where_things_are() -> None:
 
 def test_delivery_may_call_the_receiver_and_no_other_private_address() -> None:
     [network] = COMPOSE["networks"]["webhooks"]["ipam"]["config"]
-    assert PARTS["delivery"]["environment"]["WEBHOOK_ALLOW_NETWORKS"].endswith(f":-{network['subnet']}}}")
+    for service in ("consumer", "delivery"):
+        assert PARTS[service]["environment"]["WEBHOOK_ALLOW_NETWORKS"].endswith(f":-{network['subnet']}}}"), service
     on_it = [name for name, part in PARTS.items() if "webhooks" in part.get("networks", [])]
     assert on_it == ["delivery", "receiver"]
     assert COMPOSE["networks"].keys() == {"webhooks"}

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 
 from delivery.attempt.retry import Answered, CallError, Unanswered
-from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import MAX_ANSWER_BYTES, Caller
 from delivery.http.resolver import AddressInfo
+from shared.contract.address_rules import AddressRules, parse_networks
 from tests.support.certificates import self_signed
 from tests.support.eventually import PATIENCE
 from tests.support.raw_calls import LOOPBACK, a_raw_server, a_request, call

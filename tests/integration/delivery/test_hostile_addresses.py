@@ -17,10 +17,10 @@ import pytest
 import yarl
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
-from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import Caller
 from delivery.http.request import Request, prepare
 from delivery.http.resolver import AddressInfo, system_lookup
+from shared.contract.address_rules import AddressRules, parse_networks
 from tests.hostile.urls import ODD_BUT_TAKEN, inside_urls, refused_urls
 from tests.support.builders import a_delivery
 

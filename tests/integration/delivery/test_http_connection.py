@@ -13,9 +13,9 @@ import uvloop
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
 from delivery.http import caller as caller_module
-from delivery.http.address_guard import AddressRules, parse_networks
 from delivery.http.caller import KEEP_ALIVE_SECONDS, Caller
 from delivery.http.request import Request, prepare, target_of
+from shared.contract.address_rules import AddressRules, parse_networks
 from tests.support.builders import a_delivery
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually

@@ -10,10 +10,10 @@ import pytest
 import uvloop
 
 from delivery.attempt.retry import Answered, CallError, CallResult, Unanswered
-from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.connection_settings import parse_proxy
 from delivery.http.resolver import AddressInfo
+from shared.contract.address_rules import AddressRules
 from tests.hostile.urls import SPELT_ODDLY
 from tests.support.certificates import Authority
 from tests.support.proxies import a_proxy

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from delivery.http.address_guard import is_public
+from shared.contract.address_rules import is_public
 
 NOT_PUBLIC_4 = """
 0.0.0.0 0.255.255.255

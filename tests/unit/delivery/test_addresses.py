@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.errors import ForbiddenAddress
-from delivery.http.address_guard import AddressRules, is_public, parse_networks, parse_ports
+from shared.contract.address_rules import AddressRules, is_public, parse_networks, parse_ports
+from shared.errors import ForbiddenAddress
 
 FORBIDDEN = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254",

@@ -10,11 +10,11 @@ from delivery.attempt.retry import Answered, RetryPolicy
 from delivery.attempt.runner import AttemptRunner
 from delivery.attempt.signing import Secrets
 from delivery.dispatch.local_queue import LeasedDelivery
-from delivery.http.address_guard import AddressRules
 from delivery.http.caller import Caller
 from delivery.http.request import Request
 from delivery.metrics import Metrics
 from delivery.model import DeliveryStatus
+from shared.contract.address_rules import AddressRules
 from tests.support.builders import a_delivery
 
 MARGIN = 30.0

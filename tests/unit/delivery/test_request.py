@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from delivery.attempt.retry import CallError, Unanswered
-from delivery.http.address_guard import AddressRules
 from delivery.http.request import Request, host_of, prepare
 from delivery.model import Delivery
+from shared.contract.address_rules import AddressRules
 from shared.version import VERSION
 from tests.support.builders import a_delivery
 

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from delivery.errors import ForbiddenAddress
-from delivery.http.address_guard import AddressRules
 from delivery.http.resolver import AddressInfo, GuardedResolver
+from shared.contract.address_rules import AddressRules
+from shared.errors import ForbiddenAddress
 
 PUBLIC = ("93.184.215.14", "8.8.8.8")
 INSIDE = ("10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00::1")

@@ -1,16 +1,19 @@
-"""The address guard: which addresses and ports a webhook call may go to. Pure.
+"""The address rules: which addresses and ports a webhook call may go to. Pure.
 
 An application chooses the URL, and the delivery service calls it from inside its own network. Without a guard the
 application could reach hosts that only this network can reach. So calls go to public addresses alone, unless an
 operator allows a network. The list of non-public networks is explicit, because Python's `is_global` takes multicast and
 several tunnels for global.
+
+The delivery service checks the address that each socket connects to. The consumer checks what is written in a URL, and
+refuses the request if no call could ever pass.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from delivery.errors import ForbiddenAddress
+from shared.errors import ForbiddenAddress
 
 Network = IPv4Network | IPv6Network
 
@@ -69,9 +72,7 @@ class AddressRules:
             address = ip_address(text)
         except ValueError:
             raise ForbiddenAddress(f"{text!r} is not an IP address") from None
-        if not is_public(address) and not any(
-            address.version == network.version and address in network for network in self.allow_networks
-        ):
+        if not self._allows(address):
             raise ForbiddenAddress(f"{address} is not a public address")
 
     def check_host(self, host: str) -> None:
@@ -90,9 +91,26 @@ class AddressRules:
         elif (len(labels) == 1 or host.rstrip(".").lower().endswith(_PRIVATE_DOMAINS)) and not self.allow_networks:
             raise ForbiddenAddress("the name belongs to a private network, and no network is allowed")
 
+    def check_written_host(self, host: str) -> None:
+        """Raise ForbiddenAddress if no call to the host can ever be allowed, whatever a name service answers.
+
+        The host is one that a webhook's URL may have: a plain IPv4 address, an IPv6 address without brackets, or a
+        name. Of names `localhost` alone is refused, if no address of loopback is allowed.
+        """
+        name = host.rstrip(".").lower()
+        if ":" in name or name.rpartition(".")[2].isdigit():
+            self.check_address(name)
+        elif name == "localhost" and not any(self._allows(ip_address(address)) for address in _LOOPBACK):
+            raise ForbiddenAddress("localhost is not a public address")
+
     def allows_port(self, port: int) -> bool:
         """Whether a call may go to the port."""
         return not self.allow_ports or port in self.allow_ports
+
+    def _allows(self, address: IPv4Address | IPv6Address) -> bool:
+        return is_public(address) or any(
+            address.version == network.version and address in network for network in self.allow_networks
+        )
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
