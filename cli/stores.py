@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -21,6 +21,7 @@ from consumer.settings import ConsumerSettings
 from shared.amqp import wire
 from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
+from shared.postgres.database import Database
 from shared.postgres.pool import Connection
 from shared.runtime.settings import AmqpUrl, PostgresUrl
 
@@ -106,19 +107,14 @@ class Stores:
     async def database(self, *, writes: bool = False) -> AsyncIterator[Connection]:
         url = self.database_address.get()
         try:
-            connection = await asyncpg.connect(
-                url,
-                timeout=STORE_CONNECT_TIMEOUT,
-                command_timeout=STATEMENT_TIMEOUT,
-                server_settings={"application_name": "duebell-cli"},
-            )
+            database = Database(url, "duebell-cli", connect_timeout=STORE_CONNECT_TIMEOUT)
+            connection = await database.connect(command_timeout=STATEMENT_TIMEOUT)
         except DATABASE_ERRORS as error:
             raise database_failure(error) from None
         try:
-            if not writes:
-                # Not by server_settings: the address asks for a session that takes writes, and would find none.
-                await connection.execute("set default_transaction_read_only = on")
-            yield connection
+            # Not a setting of the session: behind a pooler it would stay behind in a session that services use.
+            async with nullcontext() if writes else connection.transaction(readonly=True):
+                yield connection
         except DATABASE_ERRORS as error:
             raise database_failure(error) from None
         finally:

@@ -18,7 +18,7 @@ from producer.store.retention import delete_finished, delete_fired
 from producer.store.samples import count_overdue
 from producer.store.triggers import TRIGGERS
 from producer.upkeep import maintain_until_stopped
-from producer.wake_listener import listen_until_stopped
+from producer.wake_listener import WakeListener
 from shared.amqp.connection import Broker
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import format_instant
@@ -48,19 +48,25 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
     firers_of = {DUE_NOW: settings.claims_in_flight, OVERDUE: settings.claims_in_flight, RETRY: 1, TRIGGERS: 1}
     # One each for both retentions, upkeep, sampler, instance and the readiness check.
     pool_size = sum(firers_of.values()) + 6
+    wakeups = {lane: Wakeup() for lane in firers_of}
+    listener = WakeListener(settings.database_url, settings.database_direct_url, [*wakeups.values()])
     async with (
         open_pool(settings.database_url, "duebell-producer", pool_size, **PRODUCER_PLANNER_SETTINGS) as pool,
         due_now.connected(),
         overdue.connected(),
         serve_health(
-            settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [due_now, overdue])
+            settings.metrics_host,
+            settings.metrics_port,
+            watchdog,
+            readiness_checks(pool, [due_now, overdue]),
+            lambda: {"polling_only": True} if listener.polls_only else {},
         ),
         AsyncExitStack() as publishers,
     ):
         await first_of(_log_overdue(pool), stop.wait())
         if stop.requested:
             return
-        wakeups, precedence = {lane: Wakeup() for lane in firers_of}, Precedence()
+        precedence = Precedence()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
@@ -91,7 +97,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                     start(f"helper {number} of lane {lane.name}", help_lane(firer, broker, stop))
             start("upkeep", maintain_until_stopped(pool, timedelta(days=settings.retention_days), stop))
             start("instance", Instance(pool, "producer").report_until_stopped(stop))
-            start("listener", listen_until_stopped(settings.database_url, [*wakeups.values()], stop))
+            start("listener", listener.listen_until_stopped(stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
             for kind, retention in (

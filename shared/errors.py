@@ -8,6 +8,7 @@
     ├── Incomplete            (amqp.wire.deliveries) bytes of a frame are still to arrive: never leaves the wire package
     ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
     ├── ConnectionError
+    │   ├── UnsuitableSession behind a pooler, a session lacks what Duebell relies on: the service waits for an operator
     │   └── TopologyMissing   an exchange or a queue is missing: the service waits for an operator, as for a broker
     └── ValueError
         ├── BadRule           a rule is refused: the reply to the command names the field and the reason
@@ -39,6 +40,10 @@ class ParkingFailed(Exception):
 
 class TopologyMissing(ConnectionError):
     """An exchange or a queue is missing, and this user may not declare it. The service waits as for a broker."""
+
+
+class UnsuitableSession(ConnectionError):
+    """A pooler gives sessions that lack what Duebell relies on. The message says what to set."""
 
 
 class BadRule(ValueError):

@@ -15,3 +15,17 @@ select 'create role ' || name
 alter role duebell_consumer login nosuperuser nocreatedb nocreaterole password :'consumer';
 alter role duebell_producer login nosuperuser nocreatedb nocreaterole password :'producer';
 alter role duebell_delivery login nosuperuser nocreatedb nocreaterole password :'delivery';
+
+-- The settings of the services' sessions. They set them by themselves, but PgBouncer refuses that: see
+-- docs/operations.md#pgbouncer.
+select format('alter role %s set %s = %L', role, setting, value)
+  from (values ('synchronous_commit', 'on'),
+               ('statement_timeout', '30000'),
+               ('idle_in_transaction_session_timeout', '60000')) as of_all (setting, value),
+       unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery']) as role
+ union all
+select format('alter role %s set %s = off', role, setting)
+  from (values ('duebell_producer', array['enable_seqscan', 'enable_bitmapscan', 'enable_sort']),
+               ('duebell_delivery', array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin']))
+       as planners (role, settings), unnest(settings) as setting
+\gexec

@@ -1,5 +1,5 @@
 """Migrates the schema: `python -m shared.migrate`. Twenty processes may start it at once: an advisory lock lets one
-migrate, and the others find the schema current. Each file runs in its own transaction together with its entry in the
+apply a file, and the others find it applied. Each file runs in its own transaction together with its entry in the
 ledger, so a migration is applied whole or not at all. Afterwards the roles of the services, if they exist, get their
 rights. Services may run meanwhile: a migration that waits for a table lock gives up after LOCK_TIMEOUT and retries,
 because every later statement on that table would queue behind it.
@@ -14,6 +14,7 @@ import asyncpg
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
+from shared.postgres.database import Database, Session
 from shared.postgres.errors import describe
 from shared.runtime.settings import PostgresUrl, load_settings
 
@@ -31,6 +32,7 @@ create table if not exists duebell_migrations (
 
 class _MigrateSettings(BaseSettings):
     database_url: PostgresUrl = Field(repr=False)
+    database_direct_url: PostgresUrl | None = Field(default=None, repr=False)
 
 
 def _migrations() -> list[tuple[int, str, str]]:
@@ -56,17 +58,13 @@ async def current_version(connection: Any) -> int:  # noqa: ANN401 - a connectio
 
 async def migrate(database_url: str) -> list[str]:
     """Apply the missing migrations: afterwards the schema is current. Return the names of the files applied."""
-    connection = await asyncpg.connect(database_url, timeout=10, command_timeout=600)
+    connection = await Database(database_url, "duebell-migrate").connect(command_timeout=600)
     try:
-        # A lock of the session: it spans the transactions of all files.
-        await connection.execute("select pg_advisory_lock($1)", _LOCK)
-        await connection.execute(CREATE_LEDGER)
-        have = await current_version(connection)
+        await apply(connection, CREATE_LEDGER)
         applied = []
         for version, name, sql in _migrations():
-            if version > have:
-                entry = f"insert into duebell_migrations (version, name) values ({version}, '{name}')"  # noqa: S608
-                await apply(connection, sql, entry)
+            entry = f"insert into duebell_migrations (version, name) values ({version}, '{name}')"  # noqa: S608
+            if await apply(connection, sql, entry, version=version):
                 applied.append(name)
         await apply(connection, _grants())
         return applied
@@ -74,26 +72,33 @@ async def migrate(database_url: str) -> list[str]:
         await connection.close(timeout=5)
 
 
-async def apply(connection: "asyncpg.Connection[asyncpg.Record]", *statements: str) -> None:
-    """Run the statements in one transaction. Retry while another session holds a lock on one of the tables."""
+async def apply(connection: Session, *statements: str, version: int | None = None) -> bool:
+    """Run the statements in one transaction, unless they are of a migration that is applied. Return whether they ran.
+    Retry while another session holds a lock on one of the tables.
+    """
     for tries_left in reversed(range(TRIES)):
         try:
             async with connection.transaction():
+                # A lock of the transaction: that of a session would stay behind in a session that a pooler gives away.
+                await connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
+                if version is not None and await current_version(connection) >= version:
+                    return False
                 await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
                 for statement in statements:
                     await connection.execute(statement)
-            return
+            return True
         except asyncpg.LockNotAvailableError:
             if not tries_left:
                 raise
             sys.stderr.write(f"a table is in use; trying again, {tries_left} times at most\n")
             await asyncio.sleep(1.0)
+    raise AssertionError("the last try returns or raises")
 
 
 def main() -> None:
     settings = load_settings(_MigrateSettings)
     try:
-        applied = asyncio.run(migrate(settings.database_url))
+        applied = asyncio.run(migrate(settings.database_direct_url or settings.database_url))
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         sys.exit(f"migration failed: {describe(error)}")
     sys.stderr.write("".join(f"applied {name}\n" for name in applied) or "the schema is current\n")

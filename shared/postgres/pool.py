@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import asyncpg
 
+from shared.postgres.database import CONNECT_TIMEOUT, Database
 from shared.postgres.errors import RETRYABLE_ERRORS, ROW_ERRORS, describe
 from shared.postgres.migrate import current_version, newest_version
 from shared.runtime.backoff import Backoff
@@ -24,30 +25,31 @@ Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CONNECT_TIMEOUT = 10.0
 # How long a caller waits for a free connection of the pool.
 ACQUIRE_TIMEOUT = 10.0
 STATEMENT_TIMEOUT = 30.0
+
+
+def session_settings(**further: str) -> dict[str, str]:
+    """Return the settings of a service's sessions. For poolers, deploy/roles/postgres.sql gives them to its role."""
+    return {
+        # An acknowledged message must survive a crash of Postgres, whatever the default of the server is.
+        "synchronous_commit": "on",
+        "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
+        "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
+        **further,
+    }
 
 
 @asynccontextmanager
 async def open_pool(url: str, application: str, size: int, **session: str) -> AsyncIterator[Pool]:
     """Open a pool that connects when a connection is first acquired: an unreachable database raises there, not here."""
     pool = asyncpg.create_pool(
-        url,
         min_size=0,
         max_size=size,
-        timeout=CONNECT_TIMEOUT,
         command_timeout=STATEMENT_TIMEOUT,
         reset=_keep_session,
-        server_settings={
-            "application_name": application,
-            # An acknowledged message must survive a crash of Postgres, whatever the default of the server is.
-            "synchronous_commit": "on",
-            "statement_timeout": str(int(STATEMENT_TIMEOUT * 1000)),
-            "idle_in_transaction_session_timeout": str(int(2 * STATEMENT_TIMEOUT * 1000)),
-            **session,
-        },
+        connect=Database(url, application, session_settings(**session)).connect_for_pool,
     )
     async with pool:
         try:

@@ -30,8 +30,16 @@ def readiness_checks(pool: Pool, brokers: Sequence[Broker]) -> dict[str, Check]:
 
 
 @asynccontextmanager
-async def serve_health(host: str, port: int, watchdog: Watchdog, checks: Mapping[str, Check]) -> AsyncIterator[None]:
-    """Serve /metrics, /healthz and /readyz until the block ends. Raises CannotStart if the port is not free."""
+async def serve_health(
+    host: str,
+    port: int,
+    watchdog: Watchdog,
+    checks: Mapping[str, Check],
+    notes: Callable[[], Mapping[str, object]] = dict,
+) -> AsyncIterator[None]:
+    """Serve /metrics, /healthz and /readyz until the block ends. Raises CannotStart if the port is not free. /readyz
+    shows the notes, too; they do not decide whether the service is ready.
+    """
     registry = watchdog.registry
     up = Gauge("dependency_up", "1 if the service reaches it, else 0", ["dependency"], registry=registry)
 
@@ -52,7 +60,7 @@ async def serve_health(host: str, port: int, watchdog: Watchdog, checks: Mapping
 
     async def ready(_: web.Request) -> web.Response:
         results = await run_checks()
-        return web.json_response(results, status=200 if all(results.values()) else 503)
+        return web.json_response({**results, **notes()}, status=200 if all(results.values()) else 503)
 
     app = web.Application()
     app.add_routes([web.get("/metrics", metrics), web.get("/healthz", alive), web.get("/readyz", ready)])

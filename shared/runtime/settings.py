@@ -4,50 +4,52 @@ URL, because URLs contain passwords.
 """
 
 import sys
+from dataclasses import replace
 from typing import Annotated, TypeVar
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.contract.history import HistoryLevel
+from shared.runtime.addresses import Address, parse_address
 
 
 def _complete_postgres_url(text: str) -> str:
     """Check the URL and add what it leaves out: connect to the primary, and verify the server if there is a root."""
-    example = "postgresql://user:password@host:5432/database"
-    parts = _parse_url(text, {"postgresql", "postgres"}, example, several_hosts=True)
-    given = dict(parse_qsl(parts.query))
+    address = _parse_url(text, {"postgresql", "postgres"}, "postgresql://user:password@host:5432/database")
+    if len(address.hosts) > 1 and not all(address.hosts):
+        raise ValueError("has a comma without a host beside it")
+    given = dict(parse_qsl(address.query))
     # Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary.
     implied = {"target_session_attrs": "read-write"}
     if "sslrootcert" in given:
         # Without a mode, asyncpg accepts any certificate, and falls back to clear text if the server has none.
         implied["sslmode"] = "verify-full"
-    missing = "".join(f"&{name}={value}" for name, value in implied.items() if name not in given)
-    return text + missing if parts.query or not missing else f"{text.rstrip('?')}?{missing[1:]}"
+    missing = [f"{name}={value}" for name, value in implied.items() if name not in given]
+    return str(replace(address, query="&".join([*filter(None, [address.query]), *missing])))
 
 
 def _check_amqp_url(text: str) -> str:
-    _parse_url(text, {"amqp", "amqps"}, "amqp://user:password@host:5672/vhost")
-    return text
-
-
-def _parse_url(text: str, schemes: set[str], example: str, *, several_hosts: bool = False) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        hosts = parts.netloc.rpartition("@")[2].split(",")
-        for host in hosts:
-            _ = urlsplit(f"//{host}").port  # raises ValueError unless it is a number
-        parse_qsl(parts.query, strict_parsing=bool(parts.query))
-    except ValueError:
-        parts, hosts = urlsplit(""), []
-    # The message does not repeat the value: it may contain a password.
-    if parts.scheme not in schemes or parts.fragment or (len(hosts) > 1 and not (several_hosts and all(hosts))):
+    example = "amqp://user:password@host:5672/vhost"
+    address = _parse_url(text, {"amqp", "amqps"}, example)
+    if len(address.hosts) > 1:
         raise ValueError(f"is not an address such as {example}")
-    if parts.netloc.count("@") > 1:
+    return str(address)
+
+
+def _parse_url(text: str, schemes: set[str], example: str) -> Address:
+    try:
+        address = parse_address(text)
+    except ValueError:
+        address = None
+    # The message does not repeat the value: it may contain a password.
+    if address is None or address.scheme not in schemes:
+        raise ValueError(f"is not an address such as {example}")
+    if "@" in (address.user or ""):
         # Libraries disagree on where the password ends; one might send half of it to the name service.
         raise ValueError("has more than one @: write one in a password as %40")
-    return parts
+    return address
 
 
 PostgresUrl = Annotated[str, AfterValidator(_complete_postgres_url)]

@@ -13,6 +13,8 @@ SENTENCES = {
     "inbox_lost": "The queue or its connection was lost. What was not acknowledged comes again.",
     "batch_waits": "A batch waits for a store to come back. Nothing is lost.",
     "batch_split": "One row made a batch fail. Its members are tried one by one.",
+    "polling_only": "There is a pooler before the database, and no `DATABASE_DIRECT_URL`: the producer cannot listen "
+    "for new jobs, and looks for them every `poll_seconds`.",
     "lane_waits": "A lane of the producer waits for a store to come back. Nothing is lost.",
     "dispatch_waits": "Delivery claims nothing until the database is back. Nothing is lost.",
     "recording_waits": "Outcomes of calls wait in memory for the database to come back.",
