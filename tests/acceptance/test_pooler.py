@@ -30,7 +30,8 @@ from tests.support.services import service_process
 from tests.support.stores import Site, Stores, store_directory
 
 ADVISORY_LOCKS = """
-select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = $1)
+select count(*) from pg_locks
+ where locktype = 'advisory' and database = (select oid from pg_database where datname = $1)
 """
 
 
