@@ -113,7 +113,7 @@ async def deliver(
             start("intake", consume_until_stopped(intake, handler, stop))
             start("announcer", announcer.run(all_recorded))
             start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics), stop))
-            start("instance", Instance(pool, "delivery").report_until_stopped(stop))
+            start("instance", Instance(pool, "delivery", dispatcher.describe).report_until_stopped(stop))
             start("retention", retention.retire_until_stopped(stop))
 
 

@@ -69,7 +69,9 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
 
 class AttemptRow(msgspec.Struct, frozen=True, gc=False):
-    """A new row of `delivery_attempts`: one call, with the status code and the body that came back, or the error."""
+    """A new row of `delivery_attempts`: one call, with the status code and the body that came back, or the
+    error. The answer of a call that an address rule forbids says which address it was.
+    """
 
     started_at: datetime
     duration: timedelta

@@ -57,9 +57,10 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unanswered(msgspec.Struct, frozen=True, gc=False):
-    """The receiver has not answered, or was not called."""
+    """The receiver has not answered, or was not called. The detail, if any, is for operators: which address it was."""
 
     error: CallError
+    detail: str | None = None
 
 
 CallResult = Answered | Unanswered

@@ -120,7 +120,7 @@ def _attempt_row(result: CallResult, started_at: datetime, duration: timedelta) 
     match result:
         case Answered(status=status, body=body):
             return AttemptRow(started_at, duration, status, None, body)
-        case Unanswered(error=error):
-            return AttemptRow(started_at, duration, None, error, None)
+        case Unanswered(error=error, detail=detail):
+            return AttemptRow(started_at, duration, None, error, detail.encode() if detail else None)
         case _:
             assert_never(result)

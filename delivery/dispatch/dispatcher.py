@@ -28,6 +28,8 @@ from shared.runtime.wakeup import Wakeup
 # The loop claims this often, even without a wakeup.
 CLAIM_POLL_SECONDS = 0.5
 MIN_SLEEP_SECONDS = 0.001
+# How many hosts with an open breaker `describe` names: it is written to a table every few seconds.
+MAX_DESCRIBED_HOSTS = 100
 # After a claim that found only rows of hosts without room, a call that ends leads to the next claim no sooner than
 # this. A host that is down may have rows in the table for hours, and each call of each other host would lead to a
 # claim.
@@ -77,6 +79,11 @@ class Dispatcher:
         """
         self._table_has_more = True
         self._claim_for(hosts)
+
+    def describe(self) -> dict[str, object]:
+        """Return the hosts that are not called for now, with the seconds until the next probe."""
+        paused = self.queue.seconds_until_probes(time.monotonic(), MAX_DESCRIBED_HOSTS)
+        return {"open_breakers": paused} if paused else {}
 
     async def _dispatch_until_stopped(self, stop: Stop) -> None:
         backoff = Backoff()

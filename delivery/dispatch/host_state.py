@@ -80,6 +80,11 @@ class HostStates:
         moments = (self._breakers[host].open_until or 0.0 for host in self._tripped)
         return min((moment - now for moment in moments if moment > now), default=None)
 
+    def seconds_until_probes(self, now: float, limit: int) -> dict[str, float]:
+        """Return hosts whose breakers are open, at most `limit`, with the seconds until each may be called again."""
+        moments = {host: self._breakers[host].open_until or now for host in sorted(self._tripped)[:limit]}
+        return {host: round(max(0.0, moment - now), 1) for host, moment in moments.items()}
+
     def forget_idle(self, busy: Container[str], now: float) -> None:
         """Forget the speed of hosts without rows here, and failures that are long ago. Both say little about the host
         now, and memory must not grow with the number of hosts that were ever called.

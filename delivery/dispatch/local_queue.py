@@ -128,6 +128,10 @@ class LocalQueue:
         """Return the breaker of a host, or None if the host has not failed since its last success."""
         return self._states.breaker_of(host)
 
+    def seconds_until_probes(self, now: float, limit: int) -> dict[str, float]:
+        """Return hosts whose breakers are open, at most `limit`, with the seconds until each may be called again."""
+        return self._states.seconds_until_probes(now, limit)
+
     def next_probe_in(self, now: float) -> float | None:
         """Return the seconds until the first open breaker allows a probe. None: no breaker is open."""
         return self._states.next_probe_in(now)

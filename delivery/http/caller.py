@@ -132,7 +132,7 @@ class Caller:
                     start += chunk
         except Exception as error:  # noqa: BLE001 - the boundary of one attempt: other calls go on, whatever it is
             if response is None:
-                return Unanswered(_call_error(error, request))
+                return Unanswered(_call_error(error, request), _detail(error))
         finally:
             self._calls -= 1
             if response is not None:
@@ -196,6 +196,11 @@ _CALL_ERRORS: tuple[tuple[type[Exception], CallError], ...] = (
     (aiohttp.ClientConnectionError, CallError.CONNECTION_LOST),
     (aiohttp.ClientResponseError, CallError.PROTOCOL),
 )
+
+
+def _detail(error: Exception) -> str | None:
+    """Return what an operator may read of an error. Texts of other errors may hold the URL, and with it a token."""
+    return str(error) if isinstance(error, ForbiddenAddress) else None
 
 
 def _call_error(error: Exception, request: Request) -> CallError:

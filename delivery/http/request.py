@@ -48,7 +48,7 @@ def prepare(
     except ValueError:
         return Unanswered(CallError.INVALID_URL)
     if not rules.allows_port(target.port or 0):
-        return Unanswered(CallError.FORBIDDEN_PORT)
+        return Unanswered(CallError.FORBIDDEN_PORT, f"port {target.port} is not one of WEBHOOK_ALLOW_PORTS")
     body = request_body(delivery)
     headers = _common_headers(delivery.headers) | {"X-Idempotency-Key": delivery.idempotency_key}
     if delivery.traceparent is not None:

@@ -5,8 +5,11 @@ run, and since when one has been silent. A process that is killed or frozen writ
 import asyncio
 import os
 import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
+
+import orjson
 
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
@@ -19,14 +22,14 @@ SEEN_EVERY_SECONDS = 5.0
 STOP_SECONDS = 2.0
 
 SEEN = """
-insert into service_instances (instance, service, host, version) values ($1, $2, $3, $4)
-on conflict (instance) do update set seen_at = now(), stopped_at = null
+insert into service_instances (instance, service, host, version, details) values ($1, $2, $3, $4, $5::text::json)
+on conflict (instance) do update set seen_at = now(), stopped_at = null, details = excluded.details
 """
 
 
-async def write_seen(connection: Connection, instance: str, service: str, host: str) -> None:
-    """After the commit: the process was seen now."""
-    await connection.execute(SEEN, instance, service, host, VERSION)
+async def write_seen(connection: Connection, instance: str, service: str, host: str, details: str | None) -> None:
+    """After the commit: the process was seen now, with these details (JSON text)."""
+    await connection.execute(SEEN, instance, service, host, VERSION, details)
 
 
 STOPPED = "update service_instances set stopped_at = now(), seen_at = now() where instance = $1"
@@ -52,6 +55,8 @@ class Instance:
 
     pool: Pool
     service: str
+    # What operators may want to know about the process now. It is written with each sign of life.
+    describe: Callable[[], Mapping[str, object]] = dict
     name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}")
 
     async def report_until_stopped(self, stop: Stop) -> None:
@@ -60,11 +65,15 @@ class Instance:
             mark_turn()
             try:
                 async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
-                    await write_seen(connection, self.name, self.service, socket.gethostname())
+                    await write_seen(connection, self.name, self.service, socket.gethostname(), self._details())
             except RETRYABLE_ERRORS as error:
                 get_log().warning("instance_not_written", error=describe(error))
             await stop.sleep(SEEN_EVERY_SECONDS)
         await self._write_stopped()
+
+    def _details(self) -> str | None:
+        details = self.describe()
+        return orjson.dumps(details).decode() if details else None
 
     async def _write_stopped(self) -> None:
         try:

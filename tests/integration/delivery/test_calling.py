@@ -164,7 +164,11 @@ async def test_a_certificate_without_a_trusted_issuer_is_a_tls_error(tmp_path: A
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254", "localhost"])
 async def test_a_forbidden_address_is_called_that(host: str) -> None:
-    assert await call(f"http://{host}:9/", rules=AddressRules()) == Unanswered(CallError.FORBIDDEN_ADDRESS)
+    result = await call(f"http://{host}:9/", rules=AddressRules())
+    assert isinstance(result, Unanswered)
+    assert result.error is CallError.FORBIDDEN_ADDRESS
+    assert result.detail
+    assert result.detail.endswith(" is not a public address")
 
 
 async def test_one_forbidden_answer_among_public_ones_is_one_too_many() -> None:
@@ -172,7 +176,7 @@ async def test_one_forbidden_answer_among_public_ones_is_one_too_many() -> None:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in ("93.184.215.14", "10.0.0.1")]
 
     result = await call("http://mixed.example/", rules=AddressRules(), lookup=mixed)
-    assert result == Unanswered(CallError.FORBIDDEN_ADDRESS)
+    assert result == Unanswered(CallError.FORBIDDEN_ADDRESS, "10.0.0.1 is not a public address")
 
 
 async def test_a_name_that_changes_its_mind_gains_nothing() -> None:
@@ -193,7 +197,8 @@ async def test_a_name_that_changes_its_mind_gains_nothing() -> None:
         assert receiver.calls[0].headers["Host"] == f"rebinding.example:{receiver.port}"
         assert len(lookups) == 1
     async with Caller.opened(only_one, 1.0, rebinding) as caller:
-        assert await caller.call(a_request(url)) == Unanswered(CallError.FORBIDDEN_ADDRESS)
+        result = await caller.call(a_request(url))
+        assert result == Unanswered(CallError.FORBIDDEN_ADDRESS, "127.0.0.2 is not a public address")
 
 
 async def test_cancelled_and_timed_out_calls_do_not_wear_the_pool_out() -> None:

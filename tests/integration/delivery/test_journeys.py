@@ -113,6 +113,10 @@ async def test_an_address_inside_fails_at_once_and_is_never_called(site: Site, a
         await publish_due(app, a_due("tea", receiver.url), a_due("pot", "http://169.254.169.254/latest/meta-data"))
         for job_id in ("tea", "pot"):
             assert (await wait_for_delivery(database, job_id, "FAILED"))["failure_reason"] == "forbidden_address"
+        answers = await database.fetch("select answer from delivery_attempts order by 1")
+        assert [row["answer"] for row in answers] == [
+            f"{address} is not a public address".encode() for address in ("127.0.0.1", "169.254.169.254")
+        ]
         assert not receiver.calls
 
 

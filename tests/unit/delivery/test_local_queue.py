@@ -46,6 +46,14 @@ def failing(queue: LocalQueue, times: int, now: float) -> list[BreakerChange | N
     return [queue.report(A, healthy=False, seconds=0.01, now=now) for _ in range(times)]
 
 
+def test_hosts_with_an_open_breaker_are_told_with_the_seconds_until_their_probe() -> None:
+    queue = a_queue()
+    failing(queue, 3, now=1.0)
+    assert queue.seconds_until_probes(2.0, limit=10) == {A: 4.0}
+    assert queue.seconds_until_probes(7.0, limit=10) == {A: 0.0}
+    assert queue.seconds_until_probes(2.0, limit=0) == {}
+
+
 def ids(deliveries: Iterable[Delivery]) -> list[int]:
     return [delivery.id for delivery in deliveries]
 

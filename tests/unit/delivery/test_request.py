@@ -74,7 +74,9 @@ def test_the_signature_is_of_the_very_body_that_is_sent() -> None:
 
 def test_a_port_that_is_not_allowed_stops_the_call() -> None:
     rules = AddressRules(allow_ports=frozenset({80}))
-    assert prepare(A_DELIVERY, None, rules, NOW) == Unanswered(CallError.FORBIDDEN_PORT)
+    assert prepare(A_DELIVERY, None, rules, NOW) == Unanswered(
+        CallError.FORBIDDEN_PORT, "port 443 is not one of WEBHOOK_ALLOW_PORTS"
+    )
     assert prepared(replace(A_DELIVERY, url="http://example.com/"), rules=rules)
 
 
