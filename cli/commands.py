@@ -12,11 +12,11 @@ import typer
 from cli.command_client import send
 from cli.command_runner import run
 from cli.errors import BadUsage, Failure
-from cli.output import AsJson, Yes, require_consent, show_json, show_sheet, wants_json
+from cli.output import AsJson, Output, Yes, require_consent
 from cli.stores import Stores
 from cli.time_arguments import parse_duration
 from consumer.commands.merge import USER_IS_REQUIRED
-from shared.contract.fields import format_instant
+from shared.contract.fields import format_instant, parse_date_time
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, REQUEST_TYPE, RESUME_TYPE, TRIGGER_TYPE, Misfire, Outcome
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 from shared.recurrence.zones import Fold, Gap
@@ -201,15 +201,28 @@ async def _tell(
     type_: str, key: str, content: dict[str, Any], wait: float, as_json: bool | None, *, own: bool = True
 ) -> None:
     reply = await send(Stores.from_environment(), type_, key, content, wait, own=own)
-    if wants_json(as_json):
-        show_json(reply)
+    out = Output.of(as_json)
+    if out.as_json:
+        out.json(reply)
     else:
-        show_sheet({name: value for name, value in reply.items() if value not in (None, [])})
+        out.sheet(_readable(reply))
     match reply["outcome"]:
         case Outcome.REJECTED:
             raise Failure(f"{content['id']} was rejected: {_in_words(reply['errors'])}")
         case Outcome.UNKNOWN:
             raise Failure(f"{content['id']} is unknown: {_in_words(reply['errors'])}")
+
+
+def _readable(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return what the reply says, with its instants as instants: they are shown in the zone of the reader."""
+    said = {name: value for name, value in reply.items() if value not in (None, [])}
+    if "next_run_at" in said:
+        said["next_run_at"] = parse_date_time(said["next_run_at"])
+    if "upcoming" in said:
+        said = {**said, "upcoming": None} | {
+            f"upcoming {number}": parse_date_time(instant) for number, instant in enumerate(said["upcoming"], 1)
+        }
+    return said
 
 
 def _in_words(errors: list[str]) -> str:

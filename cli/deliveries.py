@@ -9,11 +9,22 @@ from cli.command_runner import run
 from cli.deliveries_sql import Wanted, attempts_of, list_deliveries, read_delivery
 from cli.errors import BadUsage, Failure
 from cli.jobs import Limit, Since, Topic, Until, moment, show_attempts, with_raw_payload
-from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
+from cli.output import AsJson, Output, Timezone, Yes, require_consent
 from cli.stores import Stores
+from cli.table_layout import Column
 from delivery.store import replay as failed_deliveries
 
 REPLAY_BATCH_ROWS = 500
+REPLAY_COLUMNS = (
+    Column("id"),
+    Column("job_id"),
+    Column("topic", rank=3),
+    Column("due_at", rank=4),
+    Column("finished_at", rank=1),
+    Column("attempts", rank=5),
+    Column("failure_reason"),
+    Column("host", rank=2),
+)
 
 app = typer.Typer(no_args_is_help=True, help="List and show deliveries, and replay failed ones.")
 
@@ -32,6 +43,7 @@ def list_(
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """List deliveries: the next to be tried first; of those that ended, the last to end first.
@@ -44,15 +56,27 @@ def list_(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         wanted = Wanted(state, job, topic, moment("--from", since), moment("--to", until), limit)
         async with Stores.from_environment().database() as connection:
             found = await list_deliveries(connection, wanted)
-        if wants_json(as_json):
-            show_json(found)
+        if out.as_json:
+            out.json(found)
             return
         when = "next_attempt_at" if state is State.OPEN else "finished_at"
-        show_table(("id", "job_id", "topic", "status", "host", "attempt", "due_at", when, "failure_reason"), found)
-        say(f"{len(found)} {state}" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
+        columns = (
+            Column("id"),
+            Column("job_id"),
+            Column("topic", rank=4),
+            Column("status", rank=6),
+            Column("host", rank=2),
+            Column("attempt", rank=3),
+            Column("due_at", rank=5),
+            Column(when, rank=1),
+            Column("failure_reason"),
+        )
+        out.table(columns, found)
+        out.say(f"{len(found)} {state}" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
 
     run(work())
 
@@ -60,6 +84,7 @@ def list_(
 @app.command()
 def show(
     id: Annotated[int, typer.Argument(help="The delivery's number.", metavar="ID")],  # noqa: A002
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Show one delivery with all its attempts and what the receiver said.
@@ -68,16 +93,17 @@ def show(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         async with Stores.from_environment().database() as connection:
             found = await read_delivery(connection, id)
             attempts = (await attempts_of(connection, [id]))[id]
         if found is None:
             raise Failure(f"there is no delivery {id}")
-        if wants_json(as_json):
-            show_json({**with_raw_payload(found), "attempts": attempts})
+        if out.as_json:
+            out.json({**with_raw_payload(found), "attempts": attempts})
             return
-        show_sheet(found)
-        show_attempts(attempts)
+        out.sheet(found)
+        show_attempts(out, attempts)
 
     run(work())
 
@@ -93,6 +119,7 @@ def replay(
     limit: Limit = 1000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which.")] = False,
     yes: Yes = False,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Try failed deliveries again, under the same idempotency key. Conditions are joined by and.
@@ -105,6 +132,7 @@ def replay(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         wanted = failed_deliveries.ReplayFilter(
             ids or None, job or None, moment("--from", since), moment("--to", until), reason
         )
@@ -116,21 +144,18 @@ def replay(
                 raise Failure("no failed delivery matches, or all that match were replayed already")
             rows = [{name: getattr(one, name) for name in one.__slots__} for one in failed]
             replayed: dict[int, int] = {}
-            in_json = wants_json(as_json)
-            if not in_json:
-                show_table(
-                    ("id", "job_id", "topic", "due_at", "finished_at", "attempts", "failure_reason", "host"), rows
-                )
+            if not out.as_json:
+                out.table(REPLAY_COLUMNS, rows)
             if not dry_run:
                 require_consent(f"This calls the webhooks of {len(failed)} failed deliveries again", yes=yes)
                 for first in range(0, len(failed), REPLAY_BATCH_ROWS):
                     replayed |= await failed_deliveries.replay(
                         connection, [one.id for one in failed[first : first + REPLAY_BATCH_ROWS]]
                     )
-        if in_json:
+        if out.as_json:
             rows = [{**row, "replayed_as": replayed.get(row["id"])} for row in rows]
-            show_json({"dry_run": dry_run, "deliveries": rows})
+            out.json({"dry_run": dry_run, "deliveries": rows})
         else:
-            say(f"{len(failed)} would be replayed" if dry_run else f"{len(replayed)} replayed")
+            out.say(f"{len(failed)} would be replayed" if dry_run else f"{len(replayed)} replayed")
 
     run(work())

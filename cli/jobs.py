@@ -1,6 +1,6 @@
 """`duebell list` and `duebell show`."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -11,14 +11,33 @@ from cli.command_runner import run
 from cli.deliveries_sql import deliveries_of_job
 from cli.errors import BadUsage, Failure
 from cli.jobs_sql import Wanted, list_jobs, read_job
-from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
+from cli.output import AsJson, Output, Timezone
 from cli.preview import marked_occurrences
 from cli.stores import Stores
+from cli.table_layout import Column
 from cli.time_arguments import parse_moment
 from shared.recurrence import BadRule, Occurrence, RuleSpec
 
 DELIVERIES = 5
 UPCOMING_SHOWN = 5
+DELIVERY_COLUMNS = (
+    Column("id"),
+    Column("status"),
+    Column("due_at", rank=2),
+    Column("attempt", rank=3),
+    Column("failure_reason"),
+    Column("next_attempt_at", rank=1),
+    Column("finished_at", rank=1),
+)
+ATTEMPT_COLUMNS = (
+    Column("delivery_id", heading="delivery"),
+    Column("number"),
+    Column("started_at", rank=2),
+    Column("took", rank=1),
+    Column("status_code"),
+    Column("error", wraps=16),
+    Column("answer", wraps=16),
+)
 
 Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=10_000)]
 Topic = Annotated[str | None, typer.Option(help="This topic and those below it.")]
@@ -39,6 +58,7 @@ def list_(
     since: Since = None,
     until: Until = None,
     limit: Limit = 50,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """List jobs: the next to ring first; of those that ended, the last to end first. `--from` and `--to` bound that
@@ -52,27 +72,45 @@ def list_(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         wanted = Wanted(state, topic, moment("--from", since), moment("--to", until), limit)
         async with Stores.from_environment().database() as connection:
             jobs = await list_jobs(connection, wanted)
-        if wants_json(as_json):
-            show_json(jobs)
+        if out.as_json:
+            out.json(jobs)
             return
         rows = [{**job, "schedule": describe_rule(job), "rang": job["sequence"]} for job in jobs]
         when = "next_run_at" if state in {State.PENDING, State.PAUSED} else "finished_at"
-        show_table(("id", "status", "topic", when, "schedule", "rang", "revision", "owner"), rows)
-        say(f"{len(jobs)} {state}" + (f", and maybe more: --limit is {limit}" if len(jobs) == limit else ""))
+        out.table(
+            (
+                Column("id"),
+                Column("status", rank=4),
+                Column("topic", rank=3),
+                Column(when),
+                Column("schedule", rank=1, wraps=16),
+                Column("rang", rank=2),
+                Column("revision", rank=6),
+                Column("owner", rank=5),
+            ),
+            rows,
+        )
+        out.say(f"{len(jobs)} {state}" + (f", and maybe more: --limit is {limit}" if len(jobs) == limit else ""))
 
     run(work())
 
 
-def show(id: Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")], as_json: AsJson = None) -> None:  # noqa: A002
+def show(
+    id: Annotated[str, typer.Argument(help="The schedule's id.", metavar="ID")],  # noqa: A002
+    timezone: Timezone = None,
+    as_json: AsJson = None,
+) -> None:
     """Show one job: its state, its next occurrences, and its last deliveries with their attempts.
 
     Example: duebell show invoice-42
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         async with Stores.from_environment().database() as connection:
             job = await read_job(connection, id)
             deliveries = await deliveries_of_job(connection, id, DELIVERIES)
@@ -82,16 +120,17 @@ def show(id: Annotated[str, typer.Argument(help="The schedule's id.", metavar="I
             job[field] = orjson.loads(job[field]) if job[field] is not None else None
         _hide_header_values(job["webhook"])
         upcoming = _upcoming(job)
-        if wants_json(as_json):
-            show_json({"job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
+        if out.as_json:
+            out.json({"job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
             return
-        show_sheet({name: value for name, value in job.items() if name not in {"rule_index", "version"}})
+        out.sheet({name: value for name, value in job.items() if name not in {"rule_index", "version"}})
         if upcoming:
-            show_table(("at", "local", "note"), upcoming, "\nNext occurrences")
+            columns = (Column("at"), Column("local", rank=1, heading="by the rule's clock"), Column("note", 2, 24))
+            out.table(columns, upcoming, "Next occurrences")
         if deliveries:
-            columns = ("id", "status", "due_at", "attempt", "failure_reason", "next_attempt_at", "finished_at")
-            show_table(columns, deliveries, f"\nLast {len(deliveries)} deliveries")
-            show_attempts([attempt for delivery in deliveries for attempt in delivery["attempts"]])
+            title = "The last delivery" if len(deliveries) == 1 else f"The last {len(deliveries)} deliveries"
+            out.table(DELIVERY_COLUMNS, deliveries, title)
+            show_attempts(out, [attempt for delivery in deliveries for attempt in delivery["attempts"]])
 
     run(work())
 
@@ -108,10 +147,10 @@ def moment(option: str, text: str | None) -> datetime | None:
         raise BadUsage(f"{option}: {error}") from None
 
 
-def show_attempts(attempts: list[dict[str, Any]]) -> None:
+def show_attempts(out: Output, attempts: list[dict[str, Any]]) -> None:
     if attempts:
-        columns = ("delivery_id", "number", "started_at", "duration_seconds", "status_code", "error", "answer")
-        show_table(columns, attempts, "\nAttempts")
+        rows = [{**one, "took": timedelta(seconds=one["duration_seconds"])} for one in attempts]
+        out.table(ATTEMPT_COLUMNS, rows, "Attempts")
 
 
 def describe_rule(job: dict[str, Any]) -> str:

@@ -6,13 +6,22 @@ import typer
 
 from cli.command_runner import run
 from cli.errors import BadUsage, Failure
-from cli.output import AsJson, Yes, require_consent, say, show_json, show_sheet, show_table, wants_json
+from cli.output import AsJson, Output, Timezone, Yes, require_consent
 from cli.parked_queue import MAX_PARKED_MESSAGES, Parked, Parking, choose, parking
 from cli.stores import Stores
+from cli.table_layout import Column
 from shared.amqp.message import PublishResult
 
 PUBLISH_TIMEOUT = 10.0
 PARKED_BATCH_MESSAGES = 500
+COLUMNS = (
+    Column("id"),
+    Column("parked_at", rank=1),
+    Column("parked_by", rank=3),
+    Column("type", rank=2),
+    Column("job"),
+    Column("reason", wraps=24),
+)
 
 app = typer.Typer(no_args_is_help=True, help="Commands and events that could not be understood.")
 
@@ -23,6 +32,7 @@ All = Annotated[bool, typer.Option("--all", help="All of them.")]
 @app.command("list")
 def list_(
     limit: Annotated[int, typer.Option(help="At most so many, the oldest first.", min=1, max=MAX_PARKED_MESSAGES)] = 50,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """List what is parked, with the reason.
@@ -31,14 +41,15 @@ def list_(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         async with parking(Stores.from_environment(), limit) as place:
             found = [one.summary() for one in await place.look(limit)]
-        if wants_json(as_json):
-            show_json(found)
+        if out.as_json:
+            out.json(found)
             return
         rows = [{**one, "id": one["id"][:12]} for one in found]
-        show_table(("id", "parked_at", "parked_by", "type", "job", "reason"), rows)
-        say(f"{len(found)} parked" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
+        out.table(COLUMNS, rows)
+        out.say(f"{len(found)} parked" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
 
     run(work())
 
@@ -46,6 +57,7 @@ def list_(
 @app.command()
 def show(
     id: Annotated[str, typer.Argument(help="Its id, or the beginning of it.", metavar="ID")],  # noqa: A002
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Show one parked message whole.
@@ -54,12 +66,13 @@ def show(
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         async with parking(Stores.from_environment(), MAX_PARKED_MESSAGES) as place:
             details = choose(await place.look(MAX_PARKED_MESSAGES), [id])[0].details()
-        if wants_json(as_json):
-            show_json(details)
+        if out.as_json:
+            out.json(details)
         else:
-            show_sheet(details)
+            out.sheet(details)
 
     run(work())
 
@@ -89,21 +102,21 @@ def drop(ids: Ids = None, *, every: All = False, yes: Yes = False) -> None:
 async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing: str, done: str, send: bool) -> None:
     if bool(ids) == every:
         raise BadUsage("say which: ids, or --all")
-    stores = Stores.from_environment()
+    out, stores = Output.of(), Stores.from_environment()
     async with parking(stores, MAX_PARKED_MESSAGES) as place:
         found = await place.look(MAX_PARKED_MESSAGES)
         chosen = found if every else choose(found, ids or [])
         if not chosen:
-            say("nothing is parked")
+            out.say("nothing is parked")
             return
         for one in chosen[:10]:
-            say(f"{one.id[:12]}  {one.reason}")
+            out.say(f"{one.id[:12]}  {one.reason}")
         more = f" (and {len(chosen) - 10} more)" if len(chosen) > 10 else ""
         require_consent(f"This {doing} {len(chosen)} parked messages{more}", yes=yes)
         finished = 0
         for first in range(0, len(chosen), PARKED_BATCH_MESSAGES):
             finished += await _finish(place, chosen[first : first + PARKED_BATCH_MESSAGES], stores, send=send)
-    say(f"{finished} {done}")
+    out.say(f"{finished} {done}")
     if finished < len(chosen):
         raise Failure(f"{len(chosen) - finished} stay parked: the broker did not take them")
 

@@ -8,7 +8,8 @@ import typer
 
 from cli.command_runner import run
 from cli.errors import Failure
-from cli.output import AsJson, show_json, show_table, wants_json
+from cli.output import AsJson, Output
+from cli.table_layout import Column
 from shared.contract.fields import format_instant
 from shared.recurrence import BadRule, Occurrence, RuleSpec, compile_rule, load_zone
 from shared.recurrence.zones import Fold, Gap
@@ -33,6 +34,7 @@ def preview(
     """
 
     async def work() -> None:
+        out = Output.of(as_json)
         is_cron = looks_like_cron(rule)
         spec = RuleSpec(
             start_at=start_at or format_instant(datetime.now(UTC)),
@@ -48,10 +50,11 @@ def preview(
             raise Failure(str(error)) from None
         if not found:
             raise Failure("the rule has no occurrence")
-        if wants_json(as_json):
-            show_json(found)
+        if out.as_json:
+            out.json(found)
         else:
-            show_table(("at", "local", "note"), found)
+            rows = [{**one, "at": format_instant(one["at"])} for one in found]
+            out.table((Column("at", rank=1), Column("local"), Column("note", wraps=24)), rows)
 
     run(work())
 

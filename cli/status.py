@@ -7,8 +7,9 @@ from aio_pika.exceptions import ChannelClosed
 
 from cli.command_runner import run
 from cli.errors import Failure
-from cli.output import AsJson, say, show_json, show_sheet, show_table, wants_json
+from cli.output import AsJson, Output, Timezone
 from cli.stores import Stores
+from cli.table_layout import Column
 from delivery.store.samples import sample_deliveries
 from producer.store.samples import sample_jobs
 from shared.postgres.migrate import current_version, newest_version
@@ -48,13 +49,14 @@ class Queue:
     consumers: int | None
 
 
-def status(as_json: AsJson = None) -> None:
+def status(timezone: Timezone = None, as_json: AsJson = None) -> None:
     """Show backlog, lateness, queue depths and the services seen. Exits with 1 if something needs attention.
 
     Example: duebell status --json
     """
 
     async def work() -> None:
+        out = Output.of(as_json, timezone)
         stores = Stores.from_environment()
         async with stores.database() as connection:
             seen = await _from_database(connection)
@@ -66,10 +68,10 @@ def status(as_json: AsJson = None) -> None:
         }
         seen["queues"] = {role: queue.messages for role, queue in queues.items()}
         seen["attention"] = what_is_wrong(seen)
-        if wants_json(as_json):
-            show_json(seen)
+        if out.as_json:
+            out.json(seen)
         else:
-            _show(seen, queues)
+            _show(out, seen, queues)
         if seen["attention"]:
             raise Failure("; ".join(seen["attention"]))
 
@@ -131,14 +133,14 @@ def what_is_wrong(seen: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def _show(seen: dict[str, Any], queues: dict[str, Queue]) -> None:
+def _show(out: Output, seen: dict[str, Any], queues: dict[str, Queue]) -> None:
     jobs, deliveries, lateness = seen["jobs"], seen["deliveries"], seen["lateness"]
     late = "nothing rang in the last five minutes"
     if lateness.get("jobs"):
         late = (
             f"p50 {1000 * lateness['p50']:.0f} ms, p99 {1000 * lateness['p99']:.0f} ms, of the last {lateness['jobs']}"
         )
-    show_sheet(
+    out.sheet(
         {
             "jobs": f"{jobs['pending']} pending, {jobs['overdue']} of them overdue",
             "oldest_overdue": f"{jobs['oldest_overdue_seconds']:.1f} s" if jobs["overdue"] else None,
@@ -148,10 +150,11 @@ def _show(seen: dict[str, Any], queues: dict[str, Queue]) -> None:
             f"{deliveries['failed_in_24_hours']} failed in 24 hours",
         }
     )
-    show_table(("queue", "messages", "consumers"), [{"queue": q.queue, "messages": q.messages, "consumers": q.consumers}
-                                                    for q in queues.values()])  # fmt: skip
-    show_table(("service", "seen"), [{"service": name, "seen": number} for name, number in seen["services"].items()])
+    depths = [{"queue": q.queue, "messages": q.messages, "consumers": q.consumers} for q in queues.values()]
+    out.table((Column("queue"), Column("messages"), Column("consumers")), depths)
+    running = [{"service": name, "seen": number} for name, number in seen["services"].items()]
+    out.table((Column("service"), Column("seen")), running)
     for problem in seen["attention"]:
-        say(f"! {problem}")
+        out.say(f"! {problem}")
     if not seen["attention"]:
-        say("All well.")
+        out.say("All well.")
