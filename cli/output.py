@@ -20,9 +20,9 @@ from rich.text import Text
 
 from cli.errors import BadUsage, Failure
 from cli.table_layout import GAP, Column, fit, printable, wrap
-from cli.times import describe_duration, full_time, short_time, zone_name
 from shared.contract.fields import format_instant
 from shared.errors import BadRule
+from shared.reading.times import describe_duration, full_time, short_time, zone_name
 from shared.recurrence import load_zone
 
 AsJson = Annotated[

@@ -10,7 +10,7 @@ from rich.console import Console
 from cli.errors import BadUsage
 from cli.output import Output
 from cli.table_layout import Column, fit, printable, wrap
-from cli.times import describe_distance, describe_duration, full_time, short_time
+from shared.reading.times import describe_distance, describe_duration, full_time, short_time
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
