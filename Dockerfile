@@ -1,11 +1,11 @@
 # One image for all: `python -m consumer`, `producer`, `delivery`, `shared.migrate`, `shared.topology`, and the example
 # receiver; and the command line, `duebell`.
-FROM python:3.11.13-slim-bookworm AS packages
+FROM python:3.13.5-slim-bookworm AS packages
 WORKDIR /build
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes --target /packages -r requirements.lock
 
-FROM python:3.11.13-slim-bookworm
+FROM python:3.13.5-slim-bookworm
 ENV PYTHONPATH=/packages PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 RUN useradd --system --uid 10001 --no-create-home duebell
 WORKDIR /app
@@ -17,6 +17,7 @@ COPY delivery delivery
 COPY examples examples
 COPY cli cli
 COPY duebell duebell
-RUN ln -s /app/duebell /usr/local/bin/duebell
+# A checkout whose files only their owner may read makes an image that its user can read all the same.
+RUN chmod -R a+rX /app && ln -s /app/duebell /usr/local/bin/duebell
 USER 10001
 CMD ["python", "-m", "consumer"]
