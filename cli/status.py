@@ -25,7 +25,7 @@ LATENESS = """
 select count(*) as jobs,
        percentile_disc(0.5) within group (order by late) as p50,
        percentile_disc(0.99) within group (order by late) as p99
-  from (select extract(epoch from finished_at - last_due_at)::float8 as late
+  from (select greatest(extract(epoch from finished_at - last_due_at), 0)::float8 as late
           from (select finished_at, last_due_at, status from jobs
                  where status in ('done', 'cancelled') and finished_at > now() - interval '5 minutes'
                  order by finished_at desc limit 1000) as ended
