@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from tests.cli.command_line import Operator, an_operator
 from tests.support.application import Application
 from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import eventually
+from tests.support.job_rows import insert_due
 from tests.support.receiver import a_receiver, answering
 from tests.support.services import running_consumer, running_delivery, running_producer
 from tests.support.stores import Site
@@ -214,7 +216,11 @@ async def test_status_tells_a_well_installation_from_one_that_needs_attention(
         assert "All well." in table.out
         assert site.names.inbox in table.out
         # A job ends at the time at which its transaction began, which may have waited for the moment.
-        await database.execute("update jobs set last_due_at = now() + interval '4 milliseconds', finished_at = now()")
+        await insert_due(database, 1, late=timedelta(hours=-1))
+        await database.execute(
+            "update jobs set status = 'done', next_run_at = null, finished_at = now(),"
+            " last_due_at = now() + interval '4 milliseconds' where status = 'pending'"
+        )
         assert (await duebell("status")).json["lateness"]["p50"] == 0
 
 
