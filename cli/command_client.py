@@ -26,7 +26,7 @@ async def send(stores: Stores, type_: str, key: str, content: dict[str, Any], wa
     body = orjson.dumps(content)
     if (rejected := rejection_of(type_, key, body, stores.max_payload_bytes)) is not None:
         return rejected
-    async with stores.broker() as connection:
+    async with stores.broker(f"to publish to {stores.names.commands}, and to have a queue for replies") as connection:
         channel = connection.channel(on_return_raises=True)
         await channel.initialize()
         replies = await channel.declare_queue(exclusive=True, timeout=PUBLISH_TIMEOUT)

@@ -15,6 +15,7 @@ from cli.table_layout import Column
 from delivery.store import replay as failed_deliveries
 
 REPLAY_BATCH_ROWS = 500
+TO_REPLAY = "to insert into deliveries and history"
 REPLAY_COLUMNS = (
     Column("id"),
     Column("job_id"),
@@ -138,7 +139,7 @@ def replay(
         )
         if wanted == failed_deliveries.ReplayFilter():
             raise BadUsage("say which: ids, --job, --reason, --from or --to")
-        async with Stores.from_environment().database(writes=True) as connection:
+        async with Stores.from_environment().database(None if dry_run else TO_REPLAY) as connection:
             failed = await failed_deliveries.select_failed(connection, wanted, limit)
             if not failed:
                 raise Failure("no failed delivery matches, or all that match were replayed already")

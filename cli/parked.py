@@ -103,7 +103,7 @@ async def _work_through(ids: list[str] | None, *, every: bool, yes: bool, doing:
     if bool(ids) == every:
         raise BadUsage("say which: ids, or --all")
     out, stores = Output.of(), Stores.from_environment()
-    async with parking(stores, MAX_PARKED_MESSAGES) as place:
+    async with parking(stores, MAX_PARKED_MESSAGES, sends=send) as place:
         found = await place.look(MAX_PARKED_MESSAGES)
         chosen = found if every else choose(found, ids or [])
         if not chosen:

@@ -114,9 +114,11 @@ class Parking:
 
 
 @asynccontextmanager
-async def parking(stores: Stores, limit: int) -> AsyncIterator[Parking]:
+async def parking(stores: Stores, limit: int, *, sends: bool = False) -> AsyncIterator[Parking]:
+    """Take messages without acknowledging them. `sends` says that copies of them are to be published, too."""
     url = stores.amqp_address.get()
-    async with stores.broker():
+    needs = f"to read {stores.names.parked}" + (", and to publish to any exchange" if sends else "")
+    async with stores.broker(needs):
         pass  # Broker below tries again and again; this says at once, and in words, what is wrong
     # Two connections: one whose inbox is full reads nothing more, and no confirms either.
     async with (
@@ -133,7 +135,7 @@ async def parking(stores: Stores, limit: int) -> AsyncIterator[Parking]:
             ):
                 yield Parking(inbox, publisher)
         except BROKER_ERRORS as error:
-            raise broker_failure(error, url) from None
+            raise broker_failure(error, url, needs) from None
 
 
 def choose(found: Sequence[Parked], wanted: Sequence[str]) -> list[Parked]:

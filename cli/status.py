@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from aio_pika.exceptions import ChannelClosed
+from aiormq.exceptions import ChannelNotFoundEntity
 
 from cli.command_runner import run
 from cli.errors import Failure
@@ -111,7 +111,7 @@ async def _from_broker(stores: Stores) -> dict[str, Queue]:
                     found = await channel.declare_queue(name, passive=True, timeout=QUEUE_TIMEOUT)
                     counts = found.declaration_result
                     queues[role] = Queue(name, counts.message_count, counts.consumer_count)
-            except ChannelClosed:
+            except ChannelNotFoundEntity:
                 queues[role] = Queue(name, None, None)
     return queues
 

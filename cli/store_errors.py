@@ -23,31 +23,43 @@ _POSTGRES_IS_AWAY = (
 )
 DatabaseError = OSError | TimeoutError | asyncpg.PostgresError | asyncpg.InterfaceError
 
-RIGHTS = "The command line needs an operator's address, not that of a service"
+# What a command needs that only reads.
+TO_READ = "to read Duebell's tables, as duebell_reader may"
+TO_LOOK = "to look at Duebell's queues, as duebell_reader may"
 
 
-def database_failure(error: DatabaseError) -> Failure:
+def database_failure(error: DatabaseError, url: str, needs: str | None = None) -> Failure:
+    """Return what the error means. `needs` is what the command needs beyond reading."""
     if isinstance(error, asyncpg.PostgresError) and not isinstance(error, _POSTGRES_IS_AWAY):
-        return Failure(_refusal_of_postgres(error))
+        return Failure(_refusal_of_postgres(error, url, needs or TO_READ))
     if isinstance(error, TimeoutError):
         return Unreachable("the database at DATABASE_URL does not answer")
     return Unreachable(f"cannot reach the database at DATABASE_URL: {describe(error)}")
 
 
-def _refusal_of_postgres(error: asyncpg.PostgresError) -> str:
+def _refusal_of_postgres(error: asyncpg.PostgresError, url: str, needs: str) -> str:
     match error:
         case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InvalidCatalogNameError():
             return f"the database at DATABASE_URL refuses the connection: {_text(error)}"
-        case asyncpg.InsufficientPrivilegeError():
-            return f"{_text(error)}: the user of DATABASE_URL may not do this. {RIGHTS}"
+        case asyncpg.InsufficientPrivilegeError() | asyncpg.ReadOnlySQLTransactionError():
+            return _missing_right("DATABASE_URL", url, needs, _text(error))
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return f"{_text(error)}: the schema is missing or old. Run python -m shared.migrate"
         case _:
             return f"the database says: {describe(error)}"
 
 
-def broker_failure(error: BaseException, url: str) -> Failure:
-    user = unquote(urlsplit(url).username or "guest")
+def _missing_right(variable: str, url: str, needs: str, text: str) -> str:
+    return f"the user {_user(url)!r} of {variable} lacks a right that this command needs: {needs} ({text})"
+
+
+def _user(url: str) -> str:
+    return unquote(urlsplit(url).username or "guest")
+
+
+def broker_failure(error: BaseException, url: str, needs: str | None = None) -> Failure:
+    """Return what the error means. `needs` is what the command needs beyond the numbers of queues."""
+    user = _user(url)
     text = _text(error)
     match error:
         case ProbableAuthenticationError():
@@ -58,7 +70,7 @@ def broker_failure(error: BaseException, url: str) -> Failure:
             return Failure(f"the broker at AMQP_URL refuses the virtual host {host!r} to the user {user!r}: it does "
                            "not exist, or the user has no right to it")  # fmt: skip
         case ChannelAccessRefused():
-            return Failure(f"{text}: the user of AMQP_URL may not do this. {RIGHTS}")
+            return Failure(_missing_right("AMQP_URL", url, needs or TO_LOOK, text))
         case ChannelNotFoundEntity():
             return Failure(f"{text}: run python -m shared.topology (is AMQP_PREFIX right?)")
         case TimeoutError():

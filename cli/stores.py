@@ -1,11 +1,12 @@
 """The addresses of Postgres and RabbitMQ, and connections to them. The environment has the same variables as for the
-services; an address that is not set is taken from the stack of `make up` in the current directory.
+services; an address that is not set is taken from the stack of `make up` in the current directory. A command that only
+reads needs no more rights than `duebell_reader` has; one that needs more names the right when it opens a store.
 """
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
 from shared.postgres.database import Database
 from shared.postgres.pool import Connection
-from shared.runtime.settings import AmqpUrl, PostgresUrl
+from shared.runtime.settings import AmqpUrl, PostgresReaderUrl
 
 ENDPOINTS = Path(".stack/endpoints.json")
 # A store that is there answers in milliseconds. An operator waits for an answer, and so do scripts.
@@ -33,7 +34,7 @@ DATABASE_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.Interfa
 
 
 class _Environment(BaseSettings):
-    database_url: PostgresUrl | None = Field(default=None, repr=False)
+    database_url: PostgresReaderUrl | None = Field(default=None, repr=False)
     amqp_url: AmqpUrl | None = Field(default=None, repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
     # The consumer's limit. Where it is another one, the command line needs to know, too.
@@ -42,14 +43,17 @@ class _Environment(BaseSettings):
 
 @dataclass(slots=True)
 class Address:
-    """The address of one store. `from_stack` says that `make up` gave it, which the first use of it says on stderr."""
+    """The address of one store. `from_stack` says that `make up` gave it, which the first use of it says on stderr.
+    `reader_url` is that of a user who may only read; without it, `url` serves for reading, too.
+    """
 
     variable: str
     url: str | None = field(repr=False)
     example: str
+    reader_url: str | None = field(default=None, repr=False)
     from_stack: bool = False
 
-    def get(self) -> str:
+    def get(self, *, reads_only: bool = False) -> str:
         if self.url is None:
             raise BadUsage(
                 f"{self.variable}: is not set, such as {self.example}; or start a stack of your own in this directory "
@@ -58,7 +62,14 @@ class Address:
         if self.from_stack:
             sys.stderr.write(f"{self.variable} is not set: using the stack of `make up`\n")
             self.from_stack = False
-        return self.url
+        return self.reader_url if reads_only and self.reader_url else self.url
+
+
+def _address(variable: str, given: str | None, example: str, stack: Mapping[str, str]) -> Address:
+    if given is not None:
+        return Address(variable, given, example)
+    name = variable.lower()
+    return Address(variable, stack.get(name), example, stack.get(f"reader_{name}"), from_stack=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +90,12 @@ class Stores:
                 for p in error.errors(include_url=False, include_input=False)
             )
             raise BadUsage("\n".join(problems)) from None
-        stack = {}
+        stack: dict[str, str] = {}
         if (given.database_url is None or given.amqp_url is None) and ENDPOINTS.is_file():
             stack = json.loads(ENDPOINTS.read_text())
         return cls(
-            Address(
-                "DATABASE_URL",
-                given.database_url or stack.get("database_url"),
-                "postgresql://user:password@host:5432/database",
-                from_stack=given.database_url is None,
-            ),
-            Address(
-                "AMQP_URL",
-                given.amqp_url or stack.get("amqp_url"),
-                "amqp://user:password@host:5672/vhost",
-                from_stack=given.amqp_url is None,
-            ),
+            _address("DATABASE_URL", given.database_url, "postgresql://user:password@host:5432/database", stack),
+            _address("AMQP_URL", given.amqp_url, "amqp://user:password@host:5672/vhost", stack),
             Names(given.amqp_prefix),
             given.max_payload_bytes,
         )
@@ -104,34 +105,38 @@ class Stores:
         return unquote(urlsplit(self.amqp_address.get()).username or "guest")
 
     @asynccontextmanager
-    async def database(self, *, writes: bool = False) -> AsyncIterator[Connection]:
-        url = self.database_address.get()
+    async def database(self, needs: str | None = None) -> AsyncIterator[Connection]:
+        """Connect to read, or for what `needs` names: a right beyond reading, such as "to insert into deliveries"."""
+        url = self.database_address.get(reads_only=needs is None)
         try:
             database = Database(url, "duebell-cli", connect_timeout=STORE_CONNECT_TIMEOUT)
             connection = await database.connect(command_timeout=STATEMENT_TIMEOUT)
         except DATABASE_ERRORS as error:
-            raise database_failure(error) from None
+            raise database_failure(error, url, needs) from None
         try:
             # Not a setting of the session: behind a pooler it would stay behind in a session that services use.
-            async with nullcontext() if writes else connection.transaction(readonly=True):
+            async with nullcontext() if needs else connection.transaction(readonly=True):
                 yield connection
         except DATABASE_ERRORS as error:
-            raise database_failure(error) from None
+            raise database_failure(error, url, needs) from None
         finally:
             await connection.close(timeout=5)
 
     @asynccontextmanager
-    async def broker(self) -> AsyncIterator[wire.WireConnection]:
-        url = self.amqp_address.get()
+    async def broker(self, needs: str | None = None) -> AsyncIterator[wire.WireConnection]:
+        """Connect to look at the numbers of queues, or for what `needs` names: a right beyond it, such as "to read
+        scheduler.parked".
+        """
+        url = self.amqp_address.get(reads_only=needs is None)
         try:
             async with asyncio.timeout(STORE_CONNECT_TIMEOUT):
                 with wire.lost_connections_as_errors():
                     connection = await wire.connect(url, "duebell-cli")
         except BROKER_ERRORS as error:
-            raise broker_failure(error, url) from None
+            raise broker_failure(error, url, needs) from None
         try:
             yield connection
         except BROKER_ERRORS as error:
-            raise broker_failure(error, url) from None
+            raise broker_failure(error, url, needs) from None
         finally:
             await connection.close()

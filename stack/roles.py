@@ -9,12 +9,14 @@ POSTGRES_SCRIPT = ROLES / "postgres.sql"
 DEFINITIONS = ROLES / "rabbitmq.json"
 
 OPERATOR = "duebell"
+READER = "duebell_reader"
 APPLICATION = "my-app"
 _VARIABLES = {
     OPERATOR: "RABBITMQ_PASSWORD",
     "duebell_consumer": "CONSUMER_PASSWORD",
     "duebell_producer": "PRODUCER_PASSWORD",
     "duebell_delivery": "DELIVERY_PASSWORD",
+    READER: "READER_PASSWORD",
     APPLICATION: "APPLICATION_PASSWORD",
 }
 

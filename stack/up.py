@@ -19,6 +19,7 @@ from stack import prometheus
 from stack.directory import STACK, claim, clean_up_after_the_dead
 from stack.errors import DirectoryInUseError, StackError, last_lines
 from stack.prometheus import Prometheus, scrape_targets
+from stack.roles import READER
 from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, receiver, services
 from stack.stores import stores
 
@@ -59,6 +60,8 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         endpoints = {
             "database_url": postgres.url,
             "amqp_url": rabbitmq.url,
+            "reader_database_url": postgres.url_of(READER),
+            "reader_amqp_url": rabbitmq.url_of(READER),
             **{name: service.url for name, service in started.items()},
             **({"webhook_secret": context.webhook_secret} if "delivery" in names else {}),
         }
@@ -133,7 +136,7 @@ def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
 
 
 def _page(root: Path, endpoints: Mapping[str, str]) -> str:
-    where = "\n".join(f"  {name:<13} {url}" for name, url in endpoints.items())
+    where = "\n".join(f"  {name:<19} {url}" for name, url in endpoints.items())
     shown = Path(os.path.relpath(root))
     return f"""
 Duebell is up.

@@ -1,4 +1,5 @@
--- One login per service, for psql: run it as the operator, as often as you like; passwords come from the environment.
+-- One login per service, and one for people on call, who only read. For psql: run it as the operator, as often as you
+-- like; passwords come from the environment.
 -- What each of them may do is in shared/postgres/grants.sql, which every `python -m shared.migrate` applies: so roles first,
 -- then migrate. The local stack and docker-compose.yml do exactly that.
 
@@ -6,15 +7,22 @@
 \getenv consumer CONSUMER_PASSWORD
 \getenv producer PRODUCER_PASSWORD
 \getenv delivery DELIVERY_PASSWORD
+\getenv reader READER_PASSWORD
 
 select 'create role ' || name
-  from unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery']) as name
+  from unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery', 'duebell_reader']) as name
  where name not in (select rolname from pg_roles)
 \gexec
 
 alter role duebell_consumer login nosuperuser nocreatedb nocreaterole password :'consumer';
 alter role duebell_producer login nosuperuser nocreatedb nocreaterole password :'producer';
 alter role duebell_delivery login nosuperuser nocreatedb nocreaterole password :'delivery';
+alter role duebell_reader login nosuperuser nocreatedb nocreaterole password :'reader';
+
+-- A long read holds back vacuum, and with it every claim: it is ended.
+alter role duebell_reader set default_transaction_read_only = on;
+alter role duebell_reader set statement_timeout = 30000;
+alter role duebell_reader set idle_in_transaction_session_timeout = 60000;
 
 -- The settings of the services' sessions. They set them by themselves, but PgBouncer refuses that: see
 -- docs/operations.md#pgbouncer.

@@ -1,6 +1,6 @@
--- What each service may do in the database: as much as its statements need, column by column, and nothing else. Applied
--- by every `python -m shared.migrate`, in one transaction, to the roles that are there (deploy/roles/postgres.sql makes them);
--- without them every service connects as the owner, and nothing is granted.
+-- What each service may do in the database: as much as its statements need, column by column, and nothing else; and what
+-- people on call may do who only read. Applied by every `python -m shared.migrate`, in one transaction, to the roles that are
+-- there (deploy/roles/postgres.sql makes them); without them every service connects as the owner, and nothing is granted.
 
 do $$
 declare
@@ -9,7 +9,7 @@ begin
     for given in
         select rolname as role, tablename as name
           from pg_roles cross join pg_tables
-         where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery')
+         where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery', 'duebell_reader')
            and schemaname = current_schema()
            and tablename in ('duebell_migrations', 'jobs', 'triggers', 'deliveries', 'delivery_attempts',
                              'delivery_announcements', 'history', 'service_instances')
@@ -52,10 +52,20 @@ begin
             ('duebell_delivery', 'select, insert on delivery_attempts'),
             ('duebell_delivery', 'select, insert, update, delete on delivery_announcements'),
             ('duebell_delivery', 'insert on history'),
-            ('duebell_delivery', 'select, insert, update on service_instances')
+            ('duebell_delivery', 'select, insert, update on service_instances'),
+
+            -- Rows of every partition of the history are read through `history`, those of later days, too.
+            ('duebell_reader', 'select on duebell_migrations, jobs, triggers, deliveries, delivery_attempts,
+                delivery_announcements, history, service_instances')
         ) as granted (role, rights)
          where role in (select rolname from pg_roles)
     loop
         execute format('grant %s to %I', given.rights, given.role);
     end loop;
+
+    -- By default every role may execute every function. A role that makes a trigger on a temporary table of its own would
+    -- run these with the rights of their owner. The triggers of Duebell's tables need no such right.
+    revoke execute on function refuse_illegal_job_move() from public;
+    revoke execute on function refuse_illegal_delivery_move() from public;
+    revoke execute on function delete_what_belongs_to_deliveries() from public;
 end $$;

@@ -16,13 +16,22 @@ from shared.runtime.addresses import Address, parse_address
 
 
 def _complete_postgres_url(text: str) -> str:
-    """Check the URL and add what it leaves out: connect to the primary, and verify the server if there is a root."""
+    """Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary."""
+    return _complete(text, "read-write")
+
+
+def _complete_reader_url(text: str) -> str:
+    """Choose the primary, too, and take a role whose transactions only read, which "read-write" takes for a standby."""
+    return _complete(text, "primary")
+
+
+def _complete(text: str, sessions: str) -> str:
+    """Check the URL and add what it leaves out: which server to choose, and to verify the server if there is a root."""
     address = _parse_url(text, {"postgresql", "postgres"}, "postgresql://user:password@host:5432/database")
     if len(address.hosts) > 1 and not all(address.hosts):
         raise ValueError("has a comma without a host beside it")
     given = dict(parse_qsl(address.query))
-    # Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary.
-    implied = {"target_session_attrs": "read-write"}
+    implied = {"target_session_attrs": sessions}
     if "sslrootcert" in given:
         # Without a mode, asyncpg accepts any certificate, and falls back to clear text if the server has none.
         implied["sslmode"] = "verify-full"
@@ -53,6 +62,8 @@ def _parse_url(text: str, schemes: set[str], example: str) -> Address:
 
 
 PostgresUrl = Annotated[str, AfterValidator(_complete_postgres_url)]
+# For what reads with the rights of `duebell_reader`.
+PostgresReaderUrl = Annotated[str, AfterValidator(_complete_reader_url)]
 AmqpUrl = Annotated[str, AfterValidator(_check_amqp_url)]
 
 

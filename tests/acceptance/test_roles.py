@@ -21,7 +21,16 @@ from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import ChannelAccessRefused
 
 from shared.postgres.migrate import migrate
-from stack.roles import APPLICATION, DEFINITIONS, ROLES, as_variables, new_passwords, rabbitmq_definitions, role_of
+from stack.roles import (
+    APPLICATION,
+    DEFINITIONS,
+    READER,
+    ROLES,
+    as_variables,
+    new_passwords,
+    rabbitmq_definitions,
+    role_of,
+)
 from tests.support.application import Application, an_application
 from tests.support.builders import a_request
 from tests.support.eventually import PATIENCE, eventually
@@ -41,6 +50,8 @@ NO_SERVICE_MAY = [
     "create role friend",
     "delete from delivery_attempts",
     "update delivery_attempts set status_code = 200",
+    "create temporary table mine (); create trigger mine after insert on mine"
+    " execute function delete_what_belongs_to_deliveries()",
 ]
 MAY_NOT = {
     "consumer": [
@@ -98,6 +109,59 @@ async def _may_run(connection: Any, statement: str) -> bool:
     return True
 
 
+TABLES = [
+    "jobs", "triggers", "deliveries", "delivery_attempts", "delivery_announcements", "history", "history_rest",
+    "service_instances", "duebell_migrations",
+]  # fmt: skip
+READER_MAY_NOT = [
+    *NO_SERVICE_MAY,
+    *(statement.format(table) for table in TABLES for statement in (
+        "insert into {} default values", "delete from {}", "truncate {}", "drop table {}", "alter table {} add x int",
+        "select from {} for update", "do $$ begin lock table {} in share mode; end $$", "create index on {} ((1))",
+        "create trigger mine after delete on {} execute function pg_catalog.tsvector_update_trigger()",
+    )),
+    "update jobs set status = status",
+    "update triggers set payload = payload",
+    "update deliveries set status = status",
+    "update delivery_announcements set refusals = refusals",
+    "update history set note = note",
+    "update service_instances set host = host",
+    "select maintain_history(0)",
+    "select nextval(pg_get_serial_sequence('deliveries', 'id'))",
+    "select setval(pg_get_serial_sequence('deliveries', 'id'), 1)",
+    "create schema mine",
+    "create function mine() returns int language sql as 'select 1'",
+]  # fmt: skip
+
+
+async def test_the_reader_may_read_every_table_and_write_nothing(site: Site, database: Any) -> None:
+    """Not even after it turned off the default of its role. It reads partitions that are newer than the grants, too."""
+    _skip_without_roles(site)
+    newest = await database.fetchval(
+        "select max(inhrelid::regclass::text) from pg_inherits where inhparent = 'history'::regclass"
+        " and inhrelid::regclass::text <> 'history_rest'"
+    )
+    await database.execute(f"drop table {newest}")
+    await database.execute("select maintain_history(30)")
+    await database.execute(
+        "insert into history (at, job_id, what) values (to_date($1, '\"history_\"YYYYMMDD'), 'later', 'accepted')",
+        newest,
+    )
+    connection = await asyncpg.connect(site.environment_of("reader")["DATABASE_URL"], timeout=PATIENCE)
+    try:
+        for table in set(TABLES) - {"history_rest"}:
+            await connection.fetch(f"select * from {table}")
+        where = "select tableoid::regclass::text from history where job_id = 'later'"
+        assert await connection.fetchval(where) == newest
+        await connection.add_listener("duebell", lambda *_: None)
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            await connection.execute("delete from jobs")
+        await connection.execute("set default_transaction_read_only = off")
+        assert [statement for statement in READER_MAY_NOT if await _may_run(connection, statement)] == []
+    finally:
+        await connection.close(timeout=5)
+
+
 @asynccontextmanager
 async def plain_topology(site: Site) -> AsyncIterator[Site]:
     """Under the names that RabbitMQ's rights on routing keys are about."""
@@ -147,6 +211,10 @@ async def _binds(channel: AbstractChannel, queue: str, exchange: str) -> None:
     await (await channel.get_queue(queue, ensure=False)).bind(exchange, "#")
 
 
+async def _unbinds(channel: AbstractChannel, queue: str, exchange: str) -> None:
+    await (await channel.get_queue(queue, ensure=False)).unbind(exchange, "#")
+
+
 async def _may(connection: AbstractConnection, attempt: Any, *arguments: str) -> bool:
     channel = await connection.channel()
     try:
@@ -183,6 +251,20 @@ USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
         (_publishes, "schedule.events", "due.webhook.x"),
         (_publishes, "schedule.commands", "schedule.request"),
         (_publishes, "", "scheduler.inbox"),
+    ],
+    READER: [
+        (_reads, "scheduler.inbox"),
+        (_reads, "scheduler.deliveries"),
+        (_publishes, "schedule.events", "due.event.x"),
+        (_publishes, "schedule.commands", "schedule.request"),
+        (_publishes, "schedule.commands", "schedule.query"),
+        (_publishes, "schedule.parked", "x"),
+        (_publishes, "", "scheduler.inbox"),
+        (_publishes, "amq.topic", "x"),
+        (_declares, ""),
+        (_binds, "scheduler.inbox", "schedule.events"),
+        (_unbinds, "scheduler.inbox", "schedule.commands"),
+        (_unbinds, "scheduler.parked", "schedule.parked"),
     ],
     APPLICATION: [
         (_reads, "scheduler.inbox"),

@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Operator, an_operator, duebell
 from tests.support.application import Application
+from tests.support.delivery_rows import insert_rows
+from tests.support.services import running_consumer
 from tests.support.stores import Site
 
 EVERY_KIND = (
@@ -57,18 +60,48 @@ async def test_a_virtual_host_that_is_not_there_is_named(site: Site) -> None:
             assert "refuses the virtual host 'nowhere'" in ended.err
 
 
-async def test_a_user_without_the_rights_gets_words_and_status_1(site: Site, app: Application) -> None:
+async def test_the_reader_may_look_and_what_needs_more_names_the_right(
+    site: Site, app: Application, database: Any
+) -> None:
     if not site.own:
         pytest.skip("given stores have no roles")
+    await insert_rows(database, "receiver.example", 1)
+    await database.execute("update deliveries set status = 'PROCESSING', version = 2")
+    await database.execute(
+        "update deliveries set status = 'FAILED', version = 3, failure_reason = 'http_500', finished_at = now(),"
+        " next_attempt_at = null"
+    )
+    async with running_consumer(site), an_operator(site) as operator:
+        assert (await operator("schedule", "tea", "--in", "3h")).status == 0
+    async with an_operator(site.environment_of("reader")) as reader:
+        for arguments in (
+            ("list",),
+            ("show", "tea"),
+            ("deliveries", "list"),
+            ("deliveries", "show", "1"),
+            ("deliveries", "replay", "1", "--dry-run"),
+        ):
+            assert (await reader(*arguments)).json, arguments
+        seen = await reader("status")
+        assert json.loads(seen.out)["jobs"]["pending"] == 1
+        for arguments, variable, right in (
+            (("cancel", "tea", "--yes"), "AMQP_URL", f"to publish to {site.prefix}schedule.commands"),
+            (("parked", "list"), "AMQP_URL", f"to read {site.prefix}scheduler.parked (ACCESS_REFUSED"),
+            (
+                ("parked", "drop", "--all", "--yes"),
+                "AMQP_URL",
+                f"to read {site.prefix}scheduler.parked (ACCESS_REFUSED",
+            ),
+            (("deliveries", "replay", "1", "--yes"), "DATABASE_URL", "to insert into deliveries and history (cannot"),
+        ):
+            ended = await reader(*arguments)
+            says = f"the user 'duebell_reader' of {variable} lacks a right that this command needs: {right}"
+            assert (ended.status, says in ended.err) == (1, True), (arguments, ended)
+            assert ended.err.splitlines()[-1].startswith("duebell: "), ended
     async with an_operator(site.environment_of("consumer")) as duebell:
-        for arguments, says in {
-            ("deliveries", "list"): "permission denied for table deliveries",
-            ("parked", "list"): "ACCESS_REFUSED",
-        }.items():
-            ended = await duebell(*arguments)
-            assert ended.status == 1, (arguments, ended)
-            assert says in ended.err
-            assert "needs an operator's address" in ended.err
+        ended = await duebell("deliveries", "list")
+        assert ended.status == 1
+        assert "to read Duebell's tables, as duebell_reader may (permission denied for table deliveries)" in ended.err
 
 
 async def test_without_topology_and_without_schema_the_next_step_is_named(site: Site, duebell: Operator) -> None:
@@ -88,7 +121,13 @@ async def test_a_missing_address_is_taken_from_the_stack_of_make_up(
     site: Site, app: Application, tmp_path: Path
 ) -> None:
     (tmp_path / ".stack").mkdir()
-    endpoints = {"database_url": site.database_url, "amqp_url": site.amqp_url}
+    own = site.environment_of("reader")
+    endpoints = {
+        "database_url": site.database_url,
+        "amqp_url": site.amqp_url,
+        "reader_database_url": own["DATABASE_URL"],
+        "reader_amqp_url": own["AMQP_URL"],
+    }
     (tmp_path / ".stack/endpoints.json").write_text(json.dumps(endpoints))
     given = {"AMQP_URL": site.amqp_url, "DATABASE_URL": site.database_url}
     for missing in ("AMQP_URL", "DATABASE_URL"):

@@ -26,7 +26,7 @@ from shared.postgres.migrate import migrate
 from stack.directory import STACK, run_directory
 from stack.postgres import Postgres
 from stack.rabbitmq import RabbitMQ
-from stack.roles import role_of
+from stack.roles import READER, role_of
 from stack.services import SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE
@@ -55,8 +55,8 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One test's share: its database and its prefix, as an operator reaches them; and each service's own way there,
-    with its own rights."""
+    """One test's share: its database and its prefix, as an operator reaches them; and the addresses of each service and
+    of the reader, with their own rights."""
 
     database_url: str
     amqp_url: str
@@ -154,11 +154,11 @@ def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
     if stores.postgres is None or stores.rabbitmq is None:
         return {}
     return {
-        service: {
-            "DATABASE_URL": _in_database(stores.postgres.url_of(role_of(service)), database),
-            "AMQP_URL": stores.rabbitmq.url_of(role_of(service)),
+        name: {
+            "DATABASE_URL": _in_database(stores.postgres.url_of(role), database),
+            "AMQP_URL": stores.rabbitmq.url_of(role),
         }
-        for service in SERVICES
+        for name, role in {**{service: role_of(service) for service in SERVICES}, "reader": READER}.items()
     }
 
 

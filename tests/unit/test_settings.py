@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from consumer.settings import ConsumerSettings
 from delivery.settings import DeliverySettings
 from producer.settings import ProducerSettings
-from shared.runtime.settings import Settings
+from shared.runtime.settings import PostgresReaderUrl, Settings
 
 AMQP = "amqp://user:hunter2@host/"
 POSTGRES = "postgresql://user:hunter2@host/d"
@@ -24,6 +24,12 @@ def test_the_database_must_take_writes() -> None:
         f"{POSTGRES}?connect_timeout=3&target_session_attrs=read-write"
     )
     assert database_url(f"{POSTGRES}?target_session_attrs=any") == f"{POSTGRES}?target_session_attrs=any"
+
+
+def test_what_only_reads_takes_a_role_whose_transactions_only_read() -> None:
+    complete = TypeAdapter(PostgresReaderUrl).validate_python
+    assert complete(POSTGRES) == f"{POSTGRES}?target_session_attrs=primary"
+    assert complete(f"{POSTGRES}?sslrootcert=/ca.pem").endswith("&sslmode=verify-full")
 
 
 def test_a_root_certificate_is_verified_against_unless_something_else_is_said() -> None:
