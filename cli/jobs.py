@@ -1,5 +1,6 @@
 """`duebell list` and `duebell show`."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -10,12 +11,12 @@ import typer
 from cli.command_runner import run
 from cli.deliveries_sql import deliveries_of_job
 from cli.errors import BadUsage, Failure
-from cli.jobs_sql import Wanted, list_jobs, read_job
 from cli.output import AsJson, Output, Timezone
 from cli.preview import marked_occurrences
 from cli.stores import Stores
 from cli.table_layout import Column
 from cli.time_arguments import parse_moment
+from shared.reading.jobs import JobState, Wanted, list_jobs, read_job
 from shared.recurrence import BadRule, Occurrence, RuleSpec
 
 DELIVERIES = 5
@@ -73,9 +74,10 @@ def list_(
 
     async def work() -> None:
         out = Output.of(as_json, timezone)
-        wanted = Wanted(state, topic, moment("--from", since), moment("--to", until), limit)
+        wanted = Wanted(JobState(state), None, topic, moment("--from", since), moment("--to", until))
         async with Stores.from_environment().database() as connection:
-            jobs = await list_jobs(connection, wanted)
+            page = await list_jobs(connection, wanted, limit)
+        jobs = [asdict(job) for job in page.jobs]
         if out.as_json:
             out.json(jobs)
             return
@@ -112,13 +114,11 @@ def show(
     async def work() -> None:
         out = Output.of(as_json, timezone)
         async with Stores.from_environment().database() as connection:
-            job = await read_job(connection, id)
+            found = await read_job(connection, id)
             deliveries = await deliveries_of_job(connection, id, DELIVERIES)
-        if job is None:
+        if found is None:
             raise Failure(f"there is no job {id!r}; jobs that ended are kept for RETENTION_DAYS")
-        for field in ("webhook", "rule"):
-            job[field] = orjson.loads(job[field]) if job[field] is not None else None
-        _hide_header_values(job["webhook"])
+        job = {**asdict(found), "rule": orjson.loads(found.rule) if found.rule is not None else None}
         upcoming = _upcoming(job)
         if out.as_json:
             out.json({"job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
@@ -169,9 +169,3 @@ def _upcoming(job: dict[str, Any]) -> list[dict[str, Any]]:
         return marked_occurrences(RuleSpec(**job["rule"]), UPCOMING_SHOWN, start)
     except BadRule as error:
         raise Failure(f"the job's rule cannot be read: {error}") from None
-
-
-def _hide_header_values(webhook: dict[str, Any] | None) -> None:
-    # Header values may be tokens: they are not shown.
-    if webhook:
-        webhook["headers"] = dict.fromkeys(webhook.get("headers", {}), "…")

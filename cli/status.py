@@ -14,23 +14,12 @@ from delivery.store.samples import sample_deliveries
 from producer.store.samples import sample_jobs
 from shared.postgres.migrate import current_version, newest_version
 from shared.postgres.pool import Connection
+from shared.reading.overview import read_lateness
 
 COUNT_UP_TO = 100_000
 LATE_SECONDS = 60.0
 QUEUE_TIMEOUT = 5.0
 
-# Lateness of the newest jobs that ended in the last five minutes. One-shots and last occurrences alone: the row of a
-# rule keeps its last occurrence only.
-LATENESS = """
-select count(*) as jobs,
-       percentile_disc(0.5) within group (order by late) as p50,
-       percentile_disc(0.99) within group (order by late) as p99
-  from (select greatest(extract(epoch from finished_at - last_due_at), 0)::float8 as late
-          from (select finished_at, last_due_at, status from jobs
-                 where status in ('done', 'cancelled') and finished_at > now() - interval '5 minutes'
-                 order by finished_at desc limit 1000) as ended
-         where status = 'done' and last_due_at is not null) as rung
-"""
 FAILED = """
 select count(*) from (select from deliveries
  where status = 'FAILED' and finished_at > now() - interval '24 hours' limit $1) as failed
@@ -80,7 +69,7 @@ def status(timezone: Timezone = None, as_json: AsJson = None) -> None:
 
 async def _from_database(connection: Connection) -> dict[str, Any]:
     jobs, deliveries = await sample_jobs(connection, COUNT_UP_TO), await sample_deliveries(connection, COUNT_UP_TO)
-    lateness = await connection.fetchrow(LATENESS)
+    lateness = await read_lateness(connection)
     return {
         "schema": {"version": await current_version(connection), "needed": newest_version()},
         "jobs": {
@@ -89,7 +78,13 @@ async def _from_database(connection: Connection) -> dict[str, Any]:
             "refused_by_the_broker": jobs.refused,
             "oldest_overdue_seconds": round(jobs.oldest_overdue_seconds, 3),
         },
-        "lateness": dict(lateness) if lateness else {},
+        "lateness": {
+            "jobs": lateness.rings,
+            "p50": lateness.p50.total_seconds(),
+            "p99": lateness.p99.total_seconds(),
+        }
+        if lateness
+        else {},
         "deliveries": {
             "open": deliveries.open,
             "overdue": deliveries.overdue,
