@@ -53,6 +53,7 @@ NOT_RUN = {
     ("docs/how-to/other-languages.md", "package main"),
     ("docs/how-to/other-languages.md", "import com.fasterxml.jackson.databind.ObjectMapper;"),
     ("docs/operations.md", "psql -f deploy/roles/postgres.sql"),
+    ("docs/upgrading.md", "psql -f deploy/roles/postgres.sql"),
     (
         "docs/operations.md",
         "DATABASE_URL=postgresql://user:password@db.example.com/duebell?sslrootcert=/etc/duebell/ca.pem",

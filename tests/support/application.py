@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -26,6 +26,7 @@ class Event:
     routing_key: str
     content: dict[str, Any]
     raw: AbstractIncomingMessage
+    heard_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 @dataclass(slots=True)
@@ -133,12 +134,15 @@ class Application:
 
 
 @asynccontextmanager
-async def an_application(site: Site, listen_to: str | None = "due.#") -> AsyncIterator[Application]:
+async def an_application(
+    site: Site, listen_to: str | None = "due.#", *, declare: bool = True
+) -> AsyncIterator[Application]:
     async with (
         await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection,
         connection.channel(on_return_raises=True) as channel,
     ):
-        await declare_topology(channel, site.names)
+        if declare:
+            await declare_topology(channel, site.names)
         replies = await channel.declare_queue(f"{site.prefix}replies-{uuid4().hex[:6]}", exclusive=True)
         app = Application(
             channel,

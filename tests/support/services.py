@@ -115,16 +115,16 @@ class ServiceProcess:
 
 @contextmanager
 def service_process(
-    name: str, where: Site | Mapping[str, str], directory: Path, **settings: str
+    name: str, where: Site | Mapping[str, str], directory: Path, code: Path = ROOT, **settings: str
 ) -> Iterator[ServiceProcess]:
-    """On a site, with the service's own users and their rights; or in any environment."""
+    """On a site, with the service's own users and their rights; or in any environment. `code` is another release."""
     environment = where.environment_of(name) if isinstance(where, Site) else where
     log = directory / f"{name}-{len(list(directory.iterdir()))}.log"
     inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", name],
-            cwd=ROOT,
+            cwd=code,
             env={**inherited, "METRICS_PORT": "0", **environment, **settings},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -134,13 +134,16 @@ async def make_template(stores: Stores) -> None:
 
 
 @asynccontextmanager
-async def new_site(stores: Stores, *, delete_queues: bool = True) -> AsyncIterator[Site]:
+async def new_site(stores: Stores, *, delete_queues: bool = True, template: str = TEMPLATE) -> AsyncIterator[Site]:
+    """A database that is a copy of the template, and exchanges and queues; `template0` is without Duebell's schema, and
+    leaves schema, exchanges and queues to the test."""
     name = f"test_{secrets.token_hex(6)}"
     async with _admin(stores) as admin:
-        await admin.execute(f"create database {name} template {TEMPLATE}")
+        await admin.execute(f"create database {name} template {template}")
     site = Site(stores.database(name), stores.amqp_url, f"{name}.", _own(stores, name))
-    await put_topology(site)
     try:
+        if template == TEMPLATE:
+            await put_topology(site)
         yield site
     finally:
         # A connection of its own: the test may have restarted the server.
