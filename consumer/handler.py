@@ -29,7 +29,7 @@ from consumer.metrics import Metrics
 from consumer.replies import reply_to
 from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
 from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
-from consumer.store.queries import find_jobs
+from consumer.store.queries import find_jobs, read_history
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
@@ -163,7 +163,8 @@ class BatchHandler:
     async def _query(self, queries: Sequence[Query]) -> list[Answer]:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             jobs = await find_jobs(connection, queries)
-        return answer_queries(queries, jobs, self.operators)
+            history = await read_history(connection, queries)
+        return answer_queries(queries, jobs, history, self.operators)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:

@@ -11,6 +11,7 @@ from consumer.commands.merge import Answer, FoundJob
 from consumer.commands.schedule import MAX_UPCOMING, upcoming
 from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.contract.fields import AS_INSTANTS
+from shared.contract.history import HistoryEntry
 from shared.contract.messages import REPLY_TYPE
 from shared.recurrence import RuleSpec
 from shared.runtime.loops import LoopYielder
@@ -59,5 +60,23 @@ def _state(job: FoundJob) -> dict[str, Any]:
         "topic": job.topic,
         "sequence": job.sequence,
         "last_due_at": job.last_due_at,
-        "history": [],
+        "history": [_entry(entry) for entry in job.history],
     }
+
+
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
+    """Return an entry without what does not apply to it."""
+    told = {
+        "at": entry.at,
+        "what": entry.what,
+        "life": entry.life,
+        "revision": entry.revision,
+        "sequence": entry.sequence,
+        "due_at": entry.due_at,
+        "by_user": entry.by_user,
+        "app_id": entry.app_id,
+        "operator": entry.operator,
+        "note": entry.note,
+        "details": None if entry.details is None else orjson.Fragment(entry.details),
+    }
+    return {name: value for name, value in told.items() if value is not None}

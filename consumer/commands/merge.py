@@ -21,6 +21,7 @@ import msgspec
 from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
+from shared.contract.history import HistoryEntry
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
 from shared.recurrence import RuleSpec
@@ -117,6 +118,7 @@ class FoundJob(msgspec.Struct, frozen=True):
     rule_index: int
     owner: str | None
     life: int  # 0: no request has been stored yet, a cancel came before all of them
+    history: Sequence[HistoryEntry] = ()  # newest first
 
 
 class Answer(msgspec.Struct, frozen=True):

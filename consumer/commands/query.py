@@ -2,21 +2,29 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from consumer.commands.merge import NOT_THE_OWNER, Answer, FoundJob, may_command
 from consumer.commands.parse import Query
+from shared.contract.history import HistoryEntry
 from shared.contract.messages import Outcome
 
 REPLY_TO_IS_REQUIRED = "reply_to: is required for the answer to a query"
 
 
 def answer_queries(
-    queries: Sequence[Query], jobs: Mapping[str, FoundJob], operators: Collection[str] = ()
+    queries: Sequence[Query],
+    jobs: Mapping[str, FoundJob],
+    history: Mapping[str, Sequence[HistoryEntry]],
+    operators: Collection[str] = (),
 ) -> list[Answer]:
-    """Answer each query from the jobs as they stand. None is parked: nothing is lost with it."""
-    return [_answer(query, jobs.get(query.id), operators) for query in queries]
+    """Answer each query from the jobs as they stand, and from their history, newest first. None is parked: nothing is
+    lost with it.
+    """
+    return [_answer(query, jobs.get(query.id), history.get(query.id, ()), operators) for query in queries]
 
 
-def _answer(query: Query, job: FoundJob | None, operators: Collection[str]) -> Answer:
+def _answer(query: Query, job: FoundJob | None, history: Sequence[HistoryEntry], operators: Collection[str]) -> Answer:
     if job is None:
         return Answer(query.id, Outcome.UNKNOWN, errors=("id: there is no such job",))
     if not may_command(query.user, job.owner, operators):
@@ -24,4 +32,5 @@ def _answer(query: Query, job: FoundJob | None, operators: Collection[str]) -> A
     if job.life == 0:
         closed = f"id: there is no such job; a cancel has closed its revisions up to {job.revision}"
         return Answer(query.id, Outcome.UNKNOWN, errors=(closed,))
-    return Answer(query.id, Outcome.FOUND, job.next_run_at, query=query, found=job)
+    found = replace(job, history=history[: query.history])
+    return Answer(query.id, Outcome.FOUND, job.next_run_at, query=query, found=found)

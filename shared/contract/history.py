@@ -57,7 +57,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     """
 
     job_id: str
-    what: What
+    what: str  # a What; in a row that a newer release wrote, perhaps another word
     at: datetime | None = None  # None: when the row is written
     life: int | None = None
     revision: int | None = None
@@ -70,7 +70,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
     details: str | None = None  # JSON text
 
 
-def is_kept(what: What, level: HistoryLevel) -> bool:
+def is_kept(what: str, level: HistoryLevel) -> bool:
     """Return whether a service that keeps the history at this level writes such an entry."""
     match level:
         case HistoryLevel.ALL:

@@ -312,7 +312,7 @@ class ScheduleReply(BaseModel):
         default=None, description="the due_at of its newest ScheduleDue", examples=["2026-07-09T09:00:00Z"]
     )
     history: list[HistoryEntry] | None = Field(
-        default=None, description="what happened to the job, newest first", examples=[[]]
+        default=None, description="what happened to the id, newest first", examples=[[]]
     )
 
 

@@ -1,7 +1,12 @@
 """ScheduleQuery: an application asks how a job stands, and when it rings next."""
 
+import asyncio
+import json
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import ANY
 
+from consumer.store.queries import READ_HISTORY
 from stack.ports import free_port
 from tests.support.application import Application
 from tests.support.builders import a_request, a_rule_request, in_seconds
@@ -26,7 +31,16 @@ async def test_a_query_says_how_a_job_stands_through_its_life(site: Site, app: A
             "last_due_at": None,
             "next_run_at": "2030-06-01T12:00:00Z",
             "upcoming": ["2030-06-01T12:00:00Z", "2030-06-02T12:00:00Z", "2030-06-03T12:00:00Z"],
-            "history": [],
+            "history": [
+                {
+                    "at": ANY,
+                    "what": "accepted",
+                    "life": 1,
+                    "revision": 3,
+                    "due_at": "2030-06-01T12:00:00Z",
+                    "details": {"topic": "a.b", "rule": ANY},
+                }
+            ],
             "errors": [],
         }
         await app.pause("job-1")
@@ -58,6 +72,40 @@ async def test_a_query_has_as_many_instants_as_it_asks_for_and_a_rule_has(site: 
         assert len((await app.query("job-2", upcoming=20))["upcoming"]) == 4
         await app.request(a_request(id="job-3"))
         assert (await app.query("job-3", upcoming=20))["upcoming"] == ["2030-06-01T12:00:00Z"]
+
+
+async def test_a_query_has_the_newest_of_the_history_as_many_as_it_asks_for(
+    site: Site, app: Application, database: Any
+) -> None:
+    """Entries of this release, and one of a newer release that has other words."""
+    async with running_consumer(site):
+        await app.request(a_request())
+        await app.pause("job-1", note="holidays")
+        await app.resume("job-1")
+        await app.cancel("job-1")
+        await database.execute("insert into history (job_id, what) values ('job-1', 'forgotten'), ('other', 'fired')")
+        replies = await asyncio.gather(*(app.query("job-1", history=number) for number in (0, 2, 50)))
+        assert [[entry["what"] for entry in reply["history"]] for reply in replies] == [
+            [],
+            ["forgotten", "cancelled"],
+            ["forgotten", "cancelled", "resumed", "paused", "accepted"],
+        ]
+        [_, cancelled, _, paused, _] = replies[2]["history"]
+        assert cancelled.keys() == {"at", "what", "life", "revision", "due_at"}
+        assert paused["note"] == "holidays"
+
+
+async def test_the_history_of_an_id_is_read_along_the_index_without_a_sort(site: Site, database: Any) -> None:
+    await database.execute(
+        "insert into history (job_id, what) select 'job-' || n % 1000, 'fired' from generate_series(1, 100000) as n"
+    )
+    await database.execute("analyze history")
+    statement = READ_HISTORY.replace("$1", "'{job-1,job-2}'").replace("$2", "'{10,20}'")
+    plan = json.dumps(json.loads(await database.fetchval(f"explain (analyze, format json) {statement}")))
+    today = f"history_{datetime.now(UTC):%Y%m%d}"
+    assert f'"Index Name": "{today}_job_id_at_idx"' in plan
+    assert '"Node Type": "Sort"' not in plan
+    assert len(await database.fetch(READ_HISTORY, ["job-1", "job-2", "none"], [10, 20, 5])) == 30
 
 
 async def test_an_id_without_a_job_is_unknown_and_a_cancel_that_came_first_is_named(

@@ -75,7 +75,24 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "topic": "team.standup",
             "sequence": 1,
             "last_due_at": "2026-07-10T07:00:00Z",
-            "history": [],
+            "history": [
+                {
+                    "at": "2026-07-10T07:00:00.004213Z",
+                    "what": "fired",
+                    "life": 1,
+                    "sequence": 1,
+                    "due_at": "2026-07-10T07:00:00Z",
+                },
+                {
+                    "at": "2026-07-09T12:30:00.170125Z",
+                    "what": "accepted",
+                    "life": 1,
+                    "revision": 1,
+                    "due_at": "2026-07-10T07:00:00Z",
+                    "app_id": "team-calendar",
+                    "details": {"topic": "team.standup"},
+                },
+            ],
         },
     },
     "ScheduleDue": {
