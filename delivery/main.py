@@ -112,7 +112,7 @@ async def deliver(
             start("dispatcher", dispatch())
             start("intake", consume_until_stopped(intake, handler, stop))
             start("announcer", announcer.run(all_recorded))
-            start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics), stop))
+            start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics, secrets), stop))
             start("instance", Instance(pool, "delivery", dispatcher.describe).report_until_stopped(stop))
             start("retention", retention.retire_until_stopped(stop))
 
@@ -159,8 +159,12 @@ async def _log_recovery(pool: Pool) -> None:
     )
 
 
-async def _sample_once(pool: Pool, metrics: Metrics) -> None:
-    """Set the gauges that show how many deliveries are open, and how long the oldest one has been overdue."""
+async def _sample_once(pool: Pool, metrics: Metrics, secrets: Secrets) -> None:
+    """Set the gauges that show how many deliveries are open, how long the oldest one has been overdue, and whether the
+    secrets are those of the file: it is looked at although nothing may be signed for days.
+    """
+    secrets.refresh()
+    metrics.secrets_stale.set(secrets.stale_seconds)
     async with pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
         sample = await sample_deliveries(connection, MAX_COUNTED_ROWS)
     metrics.open.set(sample.open)

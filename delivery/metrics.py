@@ -63,6 +63,11 @@ class Metrics:
         self.dead_rows = Gauge(
             "deliveries_dead_rows", "Row versions in deliveries that await vacuum", registry=registry
         )
+        self.secrets_stale = Gauge(
+            "webhook_secrets_stale_seconds",
+            "For how long WEBHOOK_SECRETS_FILE has been unreadable, so that older secrets are in use; 0: it is read",
+            registry=registry,
+        )
         self._show_zeros()
 
     def _show_zeros(self) -> None:

@@ -1,6 +1,9 @@
-"""The metrics of the producer. Labels come from closed lists: never an id or a topic."""
+"""The metrics of the producer. Labels come from closed lists: never an id or a topic. The exception is a gauge that has
+the few routing keys whose events the broker refuses now, so that an alert can name them.
+"""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -60,7 +63,18 @@ class Metrics:
         self.refused = Gauge(
             "jobs_refused", "Jobs whose event the broker refuses, counted up to 10,000", registry=registry
         )
-        self.oldest_overdue = Gauge("jobs_oldest_overdue_seconds", "Age of the oldest overdue job", registry=registry)
+        self._refused_by_key = Gauge(
+            "jobs_refused_by_routing_key",
+            "Jobs whose event the broker refuses, for the five routing keys with the most; else no series",
+            ["routing_key"],
+            registry=registry,
+        )
+        self.paused = Gauge("jobs_paused", "Jobs that are paused, counted up to 10,000", registry=registry)
+        self.oldest_overdue = Gauge(
+            "jobs_oldest_overdue_seconds",
+            "Age of the oldest overdue job that the broker has not refused",
+            registry=registry,
+        )
         self.dead_rows = Gauge("jobs_dead_rows", "Row versions in jobs that await vacuum", registry=registry)
 
         self._claim = Histogram(
@@ -86,6 +100,12 @@ class Metrics:
             ["lane"],
             registry=registry,
         )
+
+    def show_refused_keys(self, jobs: Mapping[str, int]) -> None:
+        """Show these routing keys with their numbers of jobs, and no others."""
+        self._refused_by_key.clear()
+        for key, number in jobs.items():
+            self._refused_by_key.labels(key).set(number)
 
     def of_lane(self, name: str) -> LaneMetrics:
         """Return the metrics of one lane."""

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from producer.metrics import Metrics
-from producer.store.samples import sample_jobs
+from producer.store.samples import count_refused_by_key, sample_jobs
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool
 from shared.runtime.periodic import MAX_COUNTED_ROWS
+
+# How many routing keys a gauge names at a time: an alert that names more would say less.
+MAX_KEYS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,11 @@ class Sampler:
         """Count the jobs, up to MAX_COUNTED_ROWS of each kind, and set the gauges."""
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             sample = await sample_jobs(connection, MAX_COUNTED_ROWS)
+            refused = await count_refused_by_key(connection, MAX_COUNTED_ROWS, MAX_KEYS_SHOWN) if sample.refused else {}
         self.metrics.pending.set(sample.pending)
         self.metrics.overdue.set(sample.overdue)
         self.metrics.refused.set(sample.refused)
+        self.metrics.show_refused_keys(refused)
+        self.metrics.paused.set(sample.paused)
         self.metrics.oldest_overdue.set(sample.oldest_overdue_seconds)
         self.metrics.dead_rows.set(sample.dead_rows)

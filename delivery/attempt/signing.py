@@ -21,6 +21,8 @@ PREFIX = "whsec_"
 # The limits of the Standard Webhooks specification.
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 FILE_CHECK_SECONDS = 1.0
+# A file that stays unreadable is said again after this long.
+REPEAT_SECONDS = 60.0
 
 Signers = Mapping[str, Sequence[Webhook]]
 
@@ -75,14 +77,18 @@ def signature_headers(signers: Sequence[Webhook], key: str, body: bytes, now: da
 class Secrets:
     """The signers of each secret's name: from the variable, and from the file as it is now.
 
-    The file is checked for changes once a second, so an operator can add a secret without a restart.
+    The file is checked for changes once a second, so an operator can add a secret without a restart. While it cannot be
+    read, the secrets that were read before are kept.
     """
 
     variable: Signers = field(default_factory=dict)
     file: Path | None = None
     _from_file: Signers = field(default_factory=dict)
     _file_version: tuple[int, int, int] | None = None
-    _check_file_at: float = 0.0  # by time.monotonic()
+    # By time.monotonic():
+    _check_file_at: float = 0.0
+    _unreadable_since: float | None = None
+    _say_again_at: float = 0.0
 
     @classmethod
     def load(cls, variable: str | None, file: Path | None) -> "Secrets":
@@ -100,12 +106,31 @@ class Secrets:
 
     def signers(self, name: str) -> Sequence[Webhook] | None:
         """Return the signers of a secret's name, or None if neither the file nor the variable has the name."""
-        if time.monotonic() >= self._check_file_at:
-            try:
-                self._read_file()
-            except (ValueError, OSError) as error:
-                get_log().error("secrets_file_unreadable", problem=_problem(error), kept="the secrets read before")
+        self.refresh()
         return self._from_file.get(name) or self.variable.get(name)
+
+    @property
+    def stale_seconds(self) -> float:
+        """For how long the file has been unreadable, so that older secrets may be in use. 0: it is readable."""
+        return 0.0 if self._unreadable_since is None else time.monotonic() - self._unreadable_since
+
+    def refresh(self) -> None:
+        """Read the file if it has changed and a second has passed since the last look."""
+        now = time.monotonic()
+        if now < self._check_file_at:
+            return
+        try:
+            self._read_file()
+        except (ValueError, OSError) as error:
+            if self._unreadable_since is None:
+                self._unreadable_since, self._say_again_at = now, now
+            if now >= self._say_again_at:
+                self._say_again_at = now + REPEAT_SECONDS
+                get_log().error("secrets_file_unreadable", problem=_problem(error), kept="the secrets read before")
+        else:
+            if self._unreadable_since is not None:
+                self._unreadable_since = None
+                get_log().info("secrets_file_readable")
 
     def _read_file(self) -> None:
         self._check_file_at = time.monotonic() + FILE_CHECK_SECONDS

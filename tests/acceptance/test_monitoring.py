@@ -74,6 +74,9 @@ async def watched_services(stores: Stores, site: Site, directory: Path) -> Async
 @asynccontextmanager
 async def a_little_of_everything(app: Application, database: Any) -> AsyncIterator[None]:
     """Over and over, until the block ends: a rate needs more than one point in time."""
+    full = "monitored-and-full"
+    await app.binds(full, "due.event.full", **{"x-max-length": 0, "x-overflow": "reject-publish"})
+    await insert_due(database, 1, prefix="refused-", topic="full")
 
     async def work() -> None:
         async with a_receiver() as well, a_receiver(answering(503, 200)) as shaky, a_receiver(answering(404)) as gone:
@@ -96,6 +99,7 @@ async def a_little_of_everything(app: Application, database: Any) -> AsyncIterat
     finally:
         working.cancel()
         await asyncio.wait({working})
+        await app.channel.queue_delete(full)
 
 
 async def test_every_query_of_dashboards_and_alerts_has_a_result(

@@ -12,14 +12,14 @@ from delivery.store.samples import SAMPLE_DELIVERIES, sample_deliveries
 from producer.metrics import Metrics as ProducerMetrics
 from producer.sampling import Sampler
 from producer.store.lanes import PRODUCER_PLANNER_SETTINGS
-from producer.store.samples import SAMPLE_JOBS, sample_jobs
+from producer.store.samples import COUNT_REFUSED_BY_KEY, SAMPLE_JOBS, count_refused_by_key, sample_jobs
 from shared.postgres.pool import open_pool
 from stack.ports import free_port
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds, minutely
 from tests.support.delivery_rows import insert_rows
 from tests.support.due_events import a_due, publish_due
-from tests.support.eventually import PATIENCE
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.job_rows import insert_due
 from tests.support.metrics import Metrics
 from tests.support.receiver import Gate, a_receiver, answering
@@ -88,7 +88,8 @@ async def test_refusals_misfires_and_unreadable_rules_are_counted(site: Site, ap
     await insert_due(database, 1, prefix="broken-", rule=minutely(timezone="Mars/Olympus"))
     await database.execute(
         "insert into jobs (id, status, revision, topic, misfire, misfire_grace_seconds, next_run_at)"
-        " values ('skipped', 'pending', 1, 'default', 'skip', 0, now() - interval '1 hour')"
+        " values ('skipped', 'pending', 1, 'default', 'skip', 0, now() - interval '1 hour'),"
+        " ('paused', 'paused', 1, 'default', 'all', 60, now() - interval '1 hour')"
     )
     metrics = Metrics(free_port())
     async with running_producer(site, metrics_port=metrics.port):
@@ -97,8 +98,19 @@ async def test_refusals_misfires_and_unreadable_rules_are_counted(site: Site, ap
         await metrics.reaches(1, "jobs_misfired_total")
         await metrics.reaches(3, "jobs_refused")
         await metrics.reaches(3, "jobs_pending")
-        await metrics.reaches(0.1, "jobs_oldest_overdue_seconds")
-    await app.channel.queue_delete(f"{site.prefix}full")
+        await metrics.reaches(2, "jobs_refused_by_routing_key", routing_key="due.event.full")
+        await metrics.reaches(1, "jobs_paused")
+        assert await metrics.value("jobs_oldest_overdue_seconds") == 0, "a queue that is full is not lateness"
+        await app.channel.queue_delete(f"{site.prefix}full")
+        await database.execute("update jobs set retry_at = now(), version = version + 1 where topic = 'full'")
+
+        async def is_gone() -> bool:
+            return (
+                "jobs_refused_by_routing_key",
+                frozenset({("routing_key", "due.event.full")}),
+            ) not in await metrics.values()
+
+        await eventually(is_gone)
 
 
 async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any) -> None:
@@ -116,15 +128,23 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
 
 async def test_beyond_its_bound_the_sample_is_an_estimate_and_looks_no_further(site: Site, database: Any) -> None:
     await insert_due(database, 3_000, late=timedelta(minutes=10))
+    await insert_due(database, 3_000, prefix="refused-", late=timedelta(minutes=10))
+    await database.execute("update jobs set retry_at = now(), refusals = 1 where id like 'refused-%'")
+    await insert_due(database, 3_000, prefix="paused-", late=timedelta(minutes=10))
+    await database.execute("update jobs set status = 'paused' where id like 'paused-%'")
     await database.execute("analyze jobs")
     connection = await asyncpg.connect(site.database_url, timeout=PATIENCE, server_settings=PRODUCER_PLANNER_SETTINGS)
     try:
         sample = await sample_jobs(connection, up_to=100)
         assert sample.overdue == 100
-        assert sample.pending == pytest.approx(3_000, rel=0.1)
-        plan = "\n".join(row[0] for row in await connection.fetch(f"explain (analyze, timing off) {SAMPLE_JOBS}", 100))
-        assert "Seq Scan" not in plan.replace("Seq Scan on pg_class", "")
-        assert "actual rows=3000" not in plan
+        assert (sample.refused, sample.paused) == (100, 100)
+        assert sample.pending == pytest.approx(6_000, rel=0.1)
+        assert await count_refused_by_key(connection, up_to=100, keys=5) == {"due.event.default": 100}
+        for query, bounds in ((SAMPLE_JOBS, (100,)), (COUNT_REFUSED_BY_KEY, (100, 5))):
+            explained = await connection.fetch(f"explain (analyze, timing off) {query}", *bounds)
+            plan = "\n".join(row[0] for row in explained)
+            assert "Seq Scan" not in plan.replace("Seq Scan on pg_class", "")
+            assert "actual rows=3000" not in plan
     finally:
         await connection.close(timeout=5)
 

@@ -2,16 +2,20 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from itertools import combinations
 from typing import Any
 
+import click
 import pytest
+import typer.main
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from cli.app import app
 from tests.support.eventually import PATIENCE
 from tests.support.monitoring import DASHBOARDS, RULES, panels
 from tests.support.services import ROOT
@@ -80,13 +84,26 @@ def test_links_lead_to_dashboards_that_are_there(dashboard: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any]) -> None:
-    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
+    assert rule["labels"]["severity"] in {"critical", "warning"}
     assert rule["annotations"]["summary"]
     page, anchor = rule["annotations"]["runbook"].split("#")
     assert anchor == rule["alert"].lower()
     paragraphs = re.split(r"^### ", (ROOT / page).read_text(), flags=re.MULTILINE)
     [paragraph] = [text for text in paragraphs if text.splitlines()[0].strip() == rule["alert"]]
     assert len(paragraph.split()) > 30, "a person on call needs more than that"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_names_a_command_that_can_be_run(rule: dict[str, Any]) -> None:
+    program, *arguments = shlex.split(rule["annotations"]["next_step"].replace("{{ $labels.job }}", "producer"))
+    if program != "duebell":
+        assert program in {"docker", "psql", "rabbitmqctl"}
+        return
+    command: click.Command = typer.main.get_command(app)
+    while isinstance(command, click.Group):
+        assert arguments[0] in command.commands, arguments
+        command = command.commands[arguments.pop(0)]
+    command.make_context("duebell", arguments)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ SENTENCES = {
     "call_failed_unexpectedly": "A bug worth a report: a call failed in an unforeseen way. It is repeated.",
     "record_refused": "A bug worth a report: Postgres refused the outcome of a call. The delivery is tried again.",
     "observing_failed": "A bug worth a report: an outcome is recorded, and was not counted or logged.",
-    "secrets_file_unreadable": "The file of signing secrets cannot be read. Those read before are used.",
+    "secrets_file_unreadable": "The file of signing secrets cannot be read. Those read before are used. Said once a "
+    "minute.",
+    "secrets_file_readable": "The file of signing secrets can be read again.",
     "stopping": "A signal came. The service takes no more work and finishes what it has.",
     "stopped": "The service has ended in good order.",
     "abandoned": "The service ended with work under way: the grace time was over, or a second signal came.",

@@ -65,10 +65,17 @@ def test_a_secret_added_to_the_file_is_known_without_a_restart(tmp_path: Path, m
     file.write_text(json.dumps({"old": SECRET, "new": [OTHER, SECRET]}))
     assert len(secrets.signers("new") or ()) == 2
     assert secrets.signers("from_variable")
+    assert secrets.stale_seconds == 0
     file.write_text("{ half a fi")
     assert secrets.signers("old"), "what was read before is kept"
+    stale = secrets.stale_seconds
+    assert stale > 0
     file.unlink()
     assert secrets.signers("old")
+    assert secrets.stale_seconds > stale
+    file.write_text(json.dumps({"old": SECRET}))
+    assert secrets.signers("new") is None
+    assert secrets.stale_seconds == 0
 
 
 def test_a_file_that_cannot_be_read_at_start_is_named(tmp_path: Path) -> None:

@@ -121,11 +121,13 @@ def delivery() -> Dashboard:
                     span=8,
                 ),
                 graph(
-                    "Breakers",
-                    "Open now, and how often they open and close.",
+                    "Breakers and secrets",
+                    "Breakers that are open now, and how often they open and close; for how many seconds the file of "
+                    "signing secrets has been unreadable.",
                     COUNT,
                     [
                         Query("max(delivery_breakers_open)", "open"),
+                        Query("max(webhook_secrets_stale_seconds)", "seconds without the file of secrets"),
                         Query(
                             "sum by (change) (increase(delivery_breaker_changes_total[$__rate_interval]))", "{{change}}"
                         ),

@@ -113,12 +113,13 @@ def overview() -> Dashboard:
                 ),
                 graph(
                     "Due and not done",
-                    "Jobs that are due and not published; those whose event the broker refuses; deliveries that wait "
-                    "for their turn. Each is counted up to 10,000.",
+                    "Jobs that are due and not published; those whose event the broker refuses, by the routing keys "
+                    "that have most of them; deliveries that wait for their turn. Each is counted up to 10,000.",
                     COUNT,
                     [
                         Query("max(jobs_overdue)", "jobs overdue"),
                         Query("max(jobs_refused)", "jobs refused by the broker"),
+                        Query("max by (routing_key) (jobs_refused_by_routing_key)", "refused: {{routing_key}}"),
                         Query("max(deliveries_overdue)", "deliveries overdue"),
                     ],
                 ),
@@ -144,12 +145,13 @@ def overview() -> Dashboard:
             "What fails?": [
                 graph(
                     "Failures",
-                    "Commands rejected, events that the broker did not confirm, messages parked, calls to be repeated, "
-                    "deliveries given up.",
+                    "Commands rejected, events that the broker did not confirm, events that no queue was bound for, "
+                    "messages parked, calls to be repeated, deliveries given up.",
                     PER_SECOND,
                     [
                         Query(rate('commands_total{outcome="rejected"}'), "commands rejected"),
                         Query(rate("events_not_published_total"), "events not confirmed"),
+                        Query(rate("events_unrouted_total"), "events that no queue was bound for"),
                         Query(rate("commands_parked_total"), "commands parked"),
                         Query(rate("delivery_retries_total"), "calls to be repeated"),
                         Query(rate('deliveries_total{outcome="failed"}'), "deliveries given up"),

@@ -77,11 +77,12 @@ def producer() -> Dashboard:
                 ),
                 graph(
                     "Events",
-                    "Published; published more than a minute late (recovery); jobs whose late occurrences were dropped "
-                    "by their own policy; jobs whose rule can no longer be read.",
+                    "Published; those that no queue was bound for; published more than a minute late (recovery); jobs "
+                    "whose late occurrences were dropped by their own policy; jobs whose rule can no longer be read.",
                     PER_SECOND,
                     [
                         Query(rate("jobs_due_total"), "published"),
+                        Query(rate("events_unrouted_total"), "no queue bound"),
                         Query(rate("jobs_late_total"), "late"),
                         Query(rate("jobs_misfired_total"), "dropped by policy"),
                         Query(rate("jobs_put_off_total"), "rule unreadable"),
@@ -132,11 +133,12 @@ def producer() -> Dashboard:
                 ),
                 graph(
                     "Rows",
-                    "Pending and refused jobs, row versions that await vacuum, and rows deleted by retention (per "
-                    "second).",
+                    "Pending, paused and refused jobs, row versions that await vacuum, and rows deleted by retention "
+                    "(per second).",
                     COUNT,
                     [
                         Query("max(jobs_pending)", "pending"),
+                        Query("max(jobs_paused)", "paused"),
                         Query("max(jobs_refused)", "refused"),
                         Query("max(jobs_dead_rows)", "dead rows"),
                         Query(rate("jobs_deleted_total"), "deleted per second"),
