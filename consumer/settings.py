@@ -16,8 +16,9 @@ class ConsumerSettings(AddressSettings):
     metrics_port: int = Field(default=9101, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
     batch_size: int = Field(default=500, ge=1, le=5000, description="commands per transaction, at most")
     batch_wait_seconds: float = Field(default=0.005, ge=0, le=1, description="how long a batch that is not full waits")
+    # RabbitMQ 4 refuses messages of more than 16 MiB. Commands and events have other fields beside the payload.
     max_payload_bytes: int = Field(
-        default=256 * 1024, ge=1, le=16 * 1024 * 1024, description="requests with a larger payload are refused"
+        default=256 * 1024, ge=1, le=15 * 1024 * 1024, description="requests with a larger payload are refused"
     )
     publish_timeout_seconds: float = Field(
         default=10.0, gt=0, le=60, description="how long to wait for the broker to confirm replies and parked commands"

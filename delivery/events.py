@@ -16,6 +16,7 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, Validatio
 from delivery.http.request import host_of
 from shared.amqp.message import IncomingMessage
 from shared.contract.fields import read_traceparent, require_year_in_range
+from shared.contract.json_depth import say_too_deep, too_deep_field
 from shared.contract.messages import DUE_TYPE, ScheduleDue, Webhook
 
 MAX_ERRORS = 10
@@ -115,9 +116,11 @@ def read_due(message: IncomingMessage) -> NewDelivery | Unreadable:
     """Read a message of the queue of due events."""
     if message.unreadable or message.type not in {None, "", DUE_TYPE}:
         return _unreadable(message.unreadable or f"type: {message.type!r} is not {DUE_TYPE}")
+    if field := too_deep_field(message.body):
+        return _unreadable(say_too_deep(field))
     try:
         return _read_fast(message)
-    except (ValueError, RecursionError, msgspec.MsgspecError):
+    except (ValueError, msgspec.MsgspecError):
         return _read_completely(message)
 
 
@@ -180,8 +183,8 @@ def _read_completely(message: IncomingMessage) -> NewDelivery | Unreadable:
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         return _unreadable(*(f"{'.'.join(map(str, p['loc'])) or 'body'}: {p['msg']}" for p in problems))
-    except (RecursionError, msgspec.MsgspecError):
-        return _unreadable("payload: is nested too deep")
+    except msgspec.MsgspecError as error:
+        return _unreadable(f"payload: {error}")
     except ValueError as error:
         return _unreadable(f"webhook.url: {error}")
     return NewDelivery(

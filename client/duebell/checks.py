@@ -44,10 +44,14 @@ def check_moment(text: str) -> str:
         raise ValueError(f"the time of day is missing: write it as in {_EXAMPLE}")
     if found["seconds"] is None:
         raise ValueError(f"the seconds are missing: write it as in {_EXAMPLE}")
+    if found["time"][1:3] == "24":  # which newer versions of Python would read
+        raise ValueError("is not a real date and time: hours are 00 to 23, midnight is 00:00 of the next day")
     try:
         datetime.fromisoformat(text.upper())
-    except ValueError as error:
-        raise ValueError(f"is not a real date and time: {error}") from None
+    except ValueError:  # its text differs between versions of Python
+        raise ValueError(
+            "is not a real date and time: a month, day, hour, minute, second or offset is out of range"
+        ) from None
     return text
 
 

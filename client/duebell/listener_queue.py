@@ -3,9 +3,13 @@ cope with. Declared by name, durable and replicated: events that come while no l
 """
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
+from aiormq.exceptions import ChannelPreconditionFailed
 
 from duebell.link import lost_connections_as_errors, refusals_as_errors
 from duebell.names import due_binding
@@ -15,22 +19,30 @@ DECLARE_TIMEOUT = 10.0
 # RabbitMQ 4 gives a message up after 20 deliveries, whichever process crashed. So this client counts the attempts of
 # the handler itself.
 DELIVERY_LIMIT = 100_000
+_LIMITED: dict[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+# As version 0.1.0 declared the queue of failed events.
+_WITHOUT_LIMIT: dict[str, Any] = {"x-queue-type": "quorum"}
+
+OpenChannel = Callable[[], AbstractAsyncContextManager[AbstractChannel]]
 
 
-async def declare_queue(channel: AbstractChannel, events_exchange: str, topic: str, name: str) -> None:
+async def declare_queues(open_channel: OpenChannel, events_exchange: str, topic: str, name: str) -> None:
+    """Declare both queues. A queue of failed events that version 0.1.0 declared stays as it is: the arguments of a
+    queue cannot be changed.
+    """
     failed = f"{name}.failed"
+    with refusals_as_errors():
+        try:
+            await _declare_failed(open_channel, failed, _LIMITED)
+        except ChannelPreconditionFailed:
+            await _declare_failed(open_channel, failed, _WITHOUT_LIMIT)
     with refusals_as_errors(), lost_connections_as_errors():
-        async with asyncio.timeout(DECLARE_TIMEOUT):
-            # An exchange of its own in front, because few users may write to the default one.
-            exchange = await channel.declare_exchange(failed, ExchangeType.FANOUT, durable=True)
-            parking = await channel.declare_queue(failed, durable=True, arguments={"x-queue-type": "quorum"})
-            await parking.bind(exchange)
+        async with asyncio.timeout(DECLARE_TIMEOUT), open_channel() as channel:
             queue = await channel.declare_queue(
                 name,
                 durable=True,
                 arguments={
-                    "x-queue-type": "quorum",
-                    "x-delivery-limit": DELIVERY_LIMIT,
+                    **_LIMITED,
                     "x-dead-letter-exchange": failed,
                     # The default hop to a dead-letter queue may lose messages; this one waits for its confirm. It
                     # needs reject-publish, which without a length limit never rejects anything.
@@ -39,3 +51,12 @@ async def declare_queue(channel: AbstractChannel, events_exchange: str, topic: s
                 },
             )
             await queue.bind(events_exchange, due_binding(topic))
+
+
+async def _declare_failed(open_channel: OpenChannel, name: str, arguments: dict[str, Any]) -> None:
+    with lost_connections_as_errors():
+        async with asyncio.timeout(DECLARE_TIMEOUT), open_channel() as channel:
+            # An exchange of its own in front, because few users may write to the default one.
+            exchange = await channel.declare_exchange(name, ExchangeType.FANOUT, durable=True)
+            parking = await channel.declare_queue(name, durable=True, arguments=arguments)
+            await parking.bind(exchange)

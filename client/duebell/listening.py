@@ -10,7 +10,7 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from duebell.errors import DuebellError
 from duebell.handling import Listening, handle
 from duebell.link import BROKER_TROUBLE, Link, lost_connections_as_errors, pause_after
-from duebell.listener_queue import DECLARE_TIMEOUT, declare_queue
+from duebell.listener_queue import DECLARE_TIMEOUT, declare_queues
 
 log = logging.getLogger("duebell")
 
@@ -71,7 +71,7 @@ class Listener:
     async def _consume(self, channel: AbstractChannel, inbox: "asyncio.Queue[AbstractIncomingMessage]") -> None:
         listening = self._listening
         if listening.declare:
-            await declare_queue(channel, self._events_exchange, listening.topic, listening.queue)
+            await declare_queues(self._link.channel, self._events_exchange, listening.topic, listening.queue)
         with lost_connections_as_errors():
             async with asyncio.timeout(DECLARE_TIMEOUT):
                 await channel.set_qos(prefetch_count=listening.prefetch)

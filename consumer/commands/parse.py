@@ -18,6 +18,7 @@ from consumer.commands.webhook import WebhookRules, check_webhook
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant
 from shared.contract.history import UNNAMED, Origin
+from shared.contract.json_depth import say_too_deep, too_deep_field
 from shared.contract.messages import (
     CANCEL_TYPE,
     PAUSE_TYPE,
@@ -36,8 +37,6 @@ from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY,
 
 # How large the fields of a command besides its payload may be.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
-# Receivers read a payload with JSON libraries that give up at some depth; this is far below the limit of each of them.
-MAX_DEPTH = 64
 MAX_ERRORS = 10
 MAX_ERROR_LENGTH = 300
 # How long a request may have waited in a queue and still start its rule at the time when it was made.
@@ -194,14 +193,15 @@ def _json_object(body: bytes, max_payload_bytes: int) -> dict[str, Any]:
     limit = max_payload_bytes + MAX_BYTES_BESIDE_PAYLOAD
     if len(body) > limit:
         raise Refusal(f"payload: the message has {len(body)} bytes; with a payload at its limit it would have {limit}")
+    # Before it is parsed: parsers have limits of their own.
+    if field := too_deep_field(body):
+        raise Refusal(say_too_deep(field))
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Refusal(f"{_faulty_field(body)}: {error}") from None
     if not isinstance(content, dict):
         raise Refusal("body: must be a JSON object")
-    if field := _too_deep_field(body, content):
-        raise Refusal(f"{field}: is nested deeper than {MAX_DEPTH} levels")
     return content
 
 
@@ -211,7 +211,7 @@ def _faulty_field(body: bytes) -> str:
     """
     try:
         content = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         return "body"
     if isinstance(content, dict):
         for field, value in content.items():
@@ -220,30 +220,6 @@ def _faulty_field(body: bytes) -> str:
             except orjson.JSONDecodeError:
                 return str(field.encode(errors="replace").decode()) if isinstance(field, str) else "body"
     return "body"
-
-
-def _too_deep_field(body: bytes, content: dict[str, Any]) -> str | None:
-    """Return the first top-level field that is nested too deep. Each level needs a bracket, so a count of the brackets
-    is enough for nearly all bodies.
-    """
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return None
-    return next((field for field, value in content.items() if _is_too_deep(value)), None)
-
-
-def _is_too_deep(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for container in level
-            if isinstance(container, dict | list)
-            for child in (container.values() if isinstance(container, dict) else container)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _validated(model: type[Model], content: dict[str, Any]) -> Model:

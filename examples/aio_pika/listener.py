@@ -54,15 +54,16 @@ async def main(queue_name: str = "my-app.python", topic: str = "reminders.#") ->
         await channel.set_qos(prefetch_count=PREFETCH)
         failed = f"{queue_name}.failed"
         exchange = await channel.declare_exchange(failed, aio_pika.ExchangeType.FANOUT, durable=True)
-        parked = await channel.declare_queue(failed, durable=True, arguments={"x-queue-type": "quorum"})
+        # RabbitMQ 4 otherwise drops a message after 20 deliveries.
+        limits = {"x-queue-type": "quorum", "x-delivery-limit": 100_000}
+        parked = await channel.declare_queue(failed, durable=True, arguments=limits)
         await parked.bind(exchange)
         queue = await channel.declare_queue(
             queue_name,
             durable=True,
             # As the Python client declares its queues: the same name with other arguments is refused.
             arguments={
-                "x-queue-type": "quorum",
-                "x-delivery-limit": 100_000,  # RabbitMQ 4 otherwise drops a message after 20 deliveries
+                **limits,
                 "x-dead-letter-exchange": failed,
                 "x-dead-letter-strategy": "at-least-once",
                 "x-overflow": "reject-publish",

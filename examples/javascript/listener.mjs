@@ -47,14 +47,15 @@ async function listen() {
     channel.on("error", (error) => console.error("channel:", error.message));
     const failed = `${queue}.failed`;
     await channel.assertExchange(failed, "fanout", { durable: true });
-    await channel.assertQueue(failed, { durable: true, arguments: { "x-queue-type": "quorum" } });
+    // RabbitMQ 4 otherwise drops a message after 20 deliveries.
+    const limits = { "x-queue-type": "quorum", "x-delivery-limit": 100000 };
+    await channel.assertQueue(failed, { durable: true, arguments: limits });
     await channel.bindQueue(failed, failed, "");
     await channel.assertQueue(queue, {
       durable: true,
       // As the Python client declares its queues: the same name with other arguments is refused.
       arguments: {
-        "x-queue-type": "quorum",
-        "x-delivery-limit": 100000, // RabbitMQ 4 otherwise drops a message after 20 deliveries
+        ...limits,
         "x-dead-letter-exchange": failed,
         "x-dead-letter-strategy": "at-least-once",
         "x-overflow": "reject-publish",

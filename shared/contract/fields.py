@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -19,7 +18,11 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _NAME = r"^[A-Za-z0-9_-]{1,100}$"
 # Two parsers must not read a host in two ways: so no escapes, no zones, no dots in a row.
 _LABEL = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
-_ALLOWED_AUTHORITY = re.compile(rf"(?:(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\])(?::\d*)?", re.ASCII)
+_ALLOWED_HOST = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}\.?|\[(?P<six>[0-9A-Fa-f:.]+)\]", re.ASCII)
+# Not the standard library's parser: its versions differ in which hosts they refuse.
+_HTTP_URL = re.compile(r"https?://(?P<authority>[^/?#]*)(?:[/?#].*)?", re.ASCII | re.IGNORECASE)
+_AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:]*)(?::(?P<port>.*))?")
+_MAX_PORT = 65_535
 _MAX_HOST_LENGTH = 253
 # Resolvers read such a name as an IPv4 address: decimal, octal or hexadecimal, in four parts or fewer.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.ASCII)
@@ -60,26 +63,36 @@ def _check_topic(text: str) -> str:
 def _check_http_url(text: str) -> str:
     if not text.isascii() or any(c.isspace() or not c.isprintable() for c in text):
         raise ValueError("must be plain ASCII without white space (write IDN hosts as xn--…, the rest with %XX)")
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        # The message of the error would quote the value: a password that contains a slash looks like a port.
-        raise ValueError("has a host or a port that cannot be read") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    url = _HTTP_URL.fullmatch(text)
+    if url is None or url["authority"][:1] in {"", ":"}:
         raise ValueError("must start with http:// or https:// and a host")
-    if parts.username is not None or parts.password is not None:
+    if "@" in url["authority"]:
         raise ValueError("must not contain a user name or password; send an Authorization header instead")
-    if port == 0:
+    authority = _AUTHORITY.fullmatch(url["authority"])
+    # No error quotes the value: a password that contains a slash looks like a port.
+    if authority is None or not _is_port(authority["port"] or ""):
+        raise ValueError("has a host or a port that cannot be read")
+    if authority["port"] and int(authority["port"]) == 0:
         raise ValueError("must not name port 0")
-    authority = _ALLOWED_AUTHORITY.fullmatch(parts.netloc)
-    if authority is None or len(parts.hostname) > _MAX_HOST_LENGTH:
-        raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
-    if authority["six"] is not None:
-        IPv6Address(authority["six"])
-    elif _ENDS_IN_A_NUMBER.fullmatch(parts.hostname):
-        IPv4Address(parts.hostname)  # raises ValueError unless it is four decimal numbers
+    _check_host(authority["host"])
     return text
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) <= _MAX_PORT)
+
+
+def _check_host(text: str) -> None:
+    host = _ALLOWED_HOST.fullmatch(text)
+    if host is None or len(text) > _MAX_HOST_LENGTH:
+        raise ValueError("must name a host of letters, digits, hyphens and dots, or an IPv6 address in brackets")
+    try:
+        if host["six"] is not None:
+            IPv6Address(host["six"])
+        elif _ENDS_IN_A_NUMBER.fullmatch(text):
+            IPv4Address(text)  # unless it is four decimal numbers
+    except ValueError:
+        raise ValueError("has a host that looks like an IP address, and is none") from None
 
 
 def _check_header_names(headers: Any) -> Any:  # noqa: ANN401 - any value: pydantic checks its type afterwards
@@ -129,11 +142,15 @@ def parse_date_time(text: str) -> datetime:
     """Return an aware datetime if the text has an offset, else a naive one. Raises ValueError, which says why."""
     if not _RFC3339.fullmatch(text):
         raise ValueError("is not a date and time such as 2026-07-10T09:00:00Z or 2026-07-10T09:00:00")
+    if text[11:13] == "24":  # which newer versions of Python would read
+        raise ValueError("is not a real date and time: hours are 00 to 23, midnight is 00:00 of the next day")
     # fromisoformat accepts no lower-case t and z. It cuts off digits below a microsecond.
     try:
         moment = datetime.fromisoformat(text.upper())
-    except ValueError as error:
-        raise ValueError(f"is not a real date and time: {error}") from None
+    except ValueError:  # its text differs between versions of Python
+        raise ValueError(
+            "is not a real date and time: a month, day, hour, minute, second or offset is out of range"
+        ) from None
     require_year_in_range(moment)
     if moment.tzinfo is None:
         return moment

@@ -11,7 +11,8 @@ from shared.recurrence.arithmetic import at_of, instant_of, wall_of
 from shared.recurrence.ical import Moment
 from shared.recurrence.zones import load_zone, resolve_local
 
-RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
+# Not 24:00, which newer versions of Python would read.
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"at": "tomorrow"},
         "at: 'tomorrow' is not a date and time such as 2030-01-31T09:00:00Z, or 2030-01-31T09:00:00 with a timezone",
     ),
-    ({"at": "2030-02-30T09:00:00Z"}, "at: is not a real date and time: day is out of range for month"),
+    (
+        {"at": "2030-02-30T09:00:00Z"},
+        "at: is not a real date and time: a month, day, hour, minute, second or offset is out of range",
+    ),
+    (
+        {"at": "2030-01-31T24:00:00Z"},
+        "at: is not a real date and time: hours are 00 to 23, midnight is 00:00 of the next day",
+    ),
     ({"at": 5}, "at: must be a datetime or text, not int"),
     ({"at": None, "cron": "0 9 * * * *"}, "cron: six fields given, five are needed: seconds are not supported"),
     (

@@ -124,6 +124,16 @@ async def test_an_event_that_cannot_be_handled_is_dead_lettered_and_stops_no_oth
     assert json.loads(parked.body)["id"] == "hopeless", "its body is untouched"
 
 
+async def test_a_queue_of_failed_events_that_an_older_client_declared_is_used_as_it_is(
+    listening: Installed, queue: str, app: Application
+) -> None:
+    await app.channel.declare_queue(f"{queue}.failed", durable=True, arguments={"x-queue-type": "quorum"})
+    async with listening.running(LISTENER) as program:
+        await program.says("listening")
+        await rings(app, "hopeless", {"raise": 99})
+        await holds(app, f"{queue}.failed", 1)
+
+
 async def test_an_event_whose_process_dies_in_mid_work_comes_again(
     listening: Installed, queue: str, app: Application
 ) -> None:

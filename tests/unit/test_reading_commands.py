@@ -110,6 +110,45 @@ def test_at_is_an_instant_or_a_local_time(at: str, timezone: str | None, instant
     assert format_instant(schedule.next_run_at) == instant
 
 
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("at", {"at": "2030-06-01T24:00:00Z"}),
+        ("at", {"at": "2030-06-01T24:00:00", "timezone": "Europe/Berlin"}),
+        ("start_at", {"cron": "@daily", "start_at": "2030-06-01T24:00:00Z"}),
+        ("rrule", {"rrule": "DTSTART:20300601T240000Z\nRRULE:FREQ=DAILY"}),
+    ],
+)
+def test_24_00_is_no_time_of_day(field: str, fields: dict[str, Any]) -> None:
+    """Newer versions of Python read it as midnight of the next day."""
+    refused = read(a_request(**{"at": None, **fields}))
+    assert isinstance(refused, Refused)
+    assert refused.errors[0].startswith(f"{field}:")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://[::1%25eth0]/", "must name a host of"),
+        ("http://[v1.x]/", "must name a host of"),
+        ("http://[fe80::1:2:3:4:5:6:7:8]/", "looks like an IP address, and is none"),
+        ("http://[127.0.0.1]/", "looks like an IP address, and is none"),
+        ("http://256.1.1.1/", "looks like an IP address, and is none"),
+        ("http://[::1/", "has a host or a port that cannot be read"),
+        ("http://a]b/", "must name a host of"),
+        ("http://a,[2001:db8::1]:5433/", "has a host or a port that cannot be read"),
+        ("http://example.com:65536/", "has a host or a port that cannot be read"),
+        ("http://user:pass@example.com/", "must not contain a user name"),
+        ("http://:80/", "must start with http"),
+    ],
+)
+def test_what_is_no_host_is_refused_for_the_same_reason_by_every_version_of_python(url: str, reason: str) -> None:
+    refused = read(a_request(webhook={"url": url}))
+    assert isinstance(refused, Refused)
+    assert refused.errors[0].startswith("webhook.url: ")
+    assert reason in refused.errors[0]
+
+
 def test_a_rule_without_start_starts_when_the_request_was_made() -> None:
     made_at = NOON - timedelta(minutes=3)
     schedule = read_schedule({"id": "x", "rrule": "FREQ=MINUTELY"}, timestamp=made_at)

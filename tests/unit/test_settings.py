@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from annotated_types import Le
 from pydantic import TypeAdapter, ValidationError
 
+from consumer.commands.parse import MAX_BYTES_BESIDE_PAYLOAD
 from consumer.settings import ConsumerSettings
 from delivery.settings import DeliverySettings
 from producer.settings import ProducerSettings
@@ -67,6 +69,14 @@ def test_a_bad_address_is_refused_and_not_quoted(url: str) -> None:
         [problem] = refused.value.errors(include_input=False)
         assert "ter2" not in problem["msg"]
         assert "hun" not in problem["msg"]
+
+
+def test_a_payload_at_its_limit_and_all_beside_it_fit_into_a_message_of_rabbitmq_4() -> None:
+    [largest] = [
+        limit.le for limit in ConsumerSettings.model_fields["max_payload_bytes"].metadata if isinstance(limit, Le)
+    ]
+    assert isinstance(largest, int)
+    assert largest + 2 * MAX_BYTES_BESIDE_PAYLOAD < 16 * 1024 * 1024
 
 
 def test_a_broker_has_one_address() -> None:

@@ -45,7 +45,6 @@ NOT_HEADERS = {
     "2,001 in one list": entry(b"a", b"A" + long(b"V" * 2_000)),
     "a list of 100,000": entry(b"a", b"A" + long(b"V" * 100_000)),
     "2,001 texts": b"".join(entry(b"%d" % number, text(b"x")) for number in range(2_001)),
-    "2,001 times no name": entry(b"", text(b"")) * 2_001,
     "150 lists deep": entry(b"a", nested_lists(150)), "150 tables deep": entry(b"a", nested_tables(150)),
 }  # fmt: skip
 NOT_KEYS = [
