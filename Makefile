@@ -9,7 +9,7 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-vers
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs --quiet build --strict
 CODE := $(wildcard cli consumer producer delivery shared stack client examples bench tools tests)
 
-.PHONY: help setup prometheus extras demo birthdays up check test mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test platforms mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -42,6 +42,10 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 	@$(RUN) -m pytest --numprocesses $(or $(WORKERS),3) --dist loadgroup --no-loadscope-reorder --durations 10 \
 		$(or $(ARGS),--cov --cov-report=)
 	@$(if $(ARGS),,$(PY) -m tools.coverage_floor)
+
+platforms: ## the two commands of the README on Debian 12, 13 and testing, as root (ONLY=trixie, TESTS="unit integration")
+	@sh stack/setup.sh debootstrap
+	@$(RUN) -m tools.platforms $(if $(ONLY),--only "$(ONLY)") $(if $(TESTS),--tests "$(TESTS)")
 
 mutants: setup ## known mistakes, one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)

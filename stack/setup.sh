@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
 # Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime, node,
-# Debian's Postgres (with TLS, which the wheel's has not), and atheris, the fuzzer, where it has a wheel. Says what it
-# does, does nothing twice, and starts nothing.
+# Debian's Postgres (with TLS, which the wheel's has not), debootstrap, and atheris, the fuzzer, where it has a wheel. Says
+# what it does, does nothing twice, and starts nothing.
 #
-# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [atheris]
+# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [debootstrap] [atheris]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -113,6 +113,7 @@ for EXTRA in "$@"; do
     faketime) COMMANDS="faketime" DEBIAN="faketime" ;;
     node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
     postgresql) COMMANDS="pg_createcluster" DEBIAN="postgresql" ;;
+    debootstrap) COMMANDS="debootstrap" DEBIAN="debootstrap" ;;
     atheris) continue ;; # a wheel; it is installed after the virtual environment
     *) fail "there is no extra called $EXTRA" ;;
     esac

@@ -57,9 +57,15 @@ def installed() -> Path:
     return Path(wheel.submodule_search_locations[0]) / "pginstall18"
 
 
+def find_programs() -> Path:
+    """Where Postgres' programs are: those of the wheel, or those of another Postgres that POSTGRES_PROGRAMS names."""
+    given = os.environ.get("POSTGRES_PROGRAMS")
+    return Path(given) if given else installed() / "bin"
+
+
 def find_quarters(claim: Claim) -> Quarters:
     """The first way that works."""
-    programs = installed() / "bin"
+    programs = find_programs()
     if os.geteuid() != 0:
         return Quarters(programs, claim.path)
     if shutil.which("unshare"):
@@ -75,7 +81,7 @@ def move_out(claim: Claim) -> Quarters:
     account = Account(user.pw_uid, user.pw_gid)
     for parent in TEMPORARY:
         room = claim.room_elsewhere(parent)
-        programs = _copy_programs(room)
+        programs = find_programs() if "POSTGRES_PROGRAMS" in os.environ else _copy_programs(room)
         for path in (room, *room.rglob("*")):
             os.chown(path, account.uid, account.gid, follow_symlinks=False)
         quarters = Quarters(programs, room, account=account)
