@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from cli import commands, deliveries, jobs, parked, preview, status
+from cli import commands, deliveries, jobs, parked, preview, status, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
@@ -37,6 +37,7 @@ for command in (commands.schedule, commands.cancel, commands.pause, commands.res
     app.command(rich_help_panel="Commands to a job")(command)
 app.command("list", rich_help_panel="Looking")(jobs.list_)
 app.command(rich_help_panel="Looking")(jobs.show)
+app.command(rich_help_panel="Looking")(why.why)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)
 app.add_typer(deliveries.app, name="deliveries", rich_help_panel="Deliveries and parked messages")

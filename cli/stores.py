@@ -37,6 +37,7 @@ class _Environment(BaseSettings):
     database_url: PostgresReaderUrl | None = Field(default=None, repr=False)
     amqp_url: AmqpUrl | None = Field(default=None, repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
+    rabbitmq_management_url: str | None = Field(default=None, repr=False)
     # The consumer's limit. Where it is another one, the command line needs to know, too.
     max_payload_bytes: int = Field(default=ConsumerSettings.model_fields["max_payload_bytes"].default, ge=1)
 
@@ -78,6 +79,7 @@ class Stores:
     amqp_address: Address
     names: Names
     max_payload_bytes: int
+    management_url: str | None = field(default=None, repr=False)  # of RabbitMQ; None: it is not asked
 
     @classmethod
     def from_environment(cls) -> "Stores":
@@ -98,6 +100,7 @@ class Stores:
             _address("AMQP_URL", given.amqp_url, "amqp://user:password@host:5672/vhost", stack),
             Names(given.amqp_prefix),
             given.max_payload_bytes,
+            given.rabbitmq_management_url or stack.get("management_url"),
         )
 
     @property

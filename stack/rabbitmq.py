@@ -23,6 +23,7 @@ START_SECONDS = 300.0
 STOP_SECONDS = 20.0
 CTL_SECONDS = 300.0
 ATTEMPTS = 3
+MANAGEMENT = "rabbitmq_management"
 # Debian's /usr/sbin/rabbitmq-server would switch to the system's own user and directories; this is the program itself.
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 # "A method frame on channel 0", the first thing that a broker ready for clients says.
@@ -65,6 +66,10 @@ class RabbitMQ(StackPart):
     def url_of(self, user: str) -> str:
         """That of one of the users in `deploy/roles/rabbitmq.json`."""
         return f"amqp://{user}:{self._passwords[user]}@{LOOPBACK}:{self.port}/"
+
+    def management_url_of(self, user: str) -> str:
+        """That of the management interface, which needs its plugin, for one of these users."""
+        return f"http://{user}:{self._passwords[user]}@{LOOPBACK}:{self.plugin_ports[MANAGEMENT]}"
 
     @property
     def pid(self) -> int:

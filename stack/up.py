@@ -19,6 +19,7 @@ from stack import prometheus
 from stack.directory import STACK, claim, clean_up_after_the_dead
 from stack.errors import DirectoryInUseError, StackError, last_lines
 from stack.prometheus import Prometheus, scrape_targets
+from stack.rabbitmq import MANAGEMENT
 from stack.roles import READER
 from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, receiver, services
 from stack.stores import stores
@@ -49,7 +50,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         directory = running.enter_context(_only_one(root))
         print("Starting Postgres and RabbitMQ …", flush=True)
         watched = bool(names) and prometheus.installed()
-        plugins = (prometheus.RABBITMQ_PLUGIN,) if watched else ()
+        plugins = (MANAGEMENT, prometheus.RABBITMQ_PLUGIN) if watched else (MANAGEMENT,)
         postgres, rabbitmq = running.enter_context(stores(directory, logs=logs, plugins=plugins))
         if names:
             print(f"Migrating, and starting {_listed(names)} …", flush=True)
@@ -62,6 +63,7 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
             "amqp_url": rabbitmq.url,
             "reader_database_url": postgres.url_of(READER),
             "reader_amqp_url": rabbitmq.url_of(READER),
+            "management_url": rabbitmq.management_url_of(READER),
             **{name: service.url for name, service in started.items()},
             **({"webhook_secret": context.webhook_secret} if "delivery" in names else {}),
         }

@@ -47,7 +47,7 @@ class Terminal:
         missing = [line for line in expected.splitlines() if line.strip(" …")]
 
         def all_there() -> bool:
-            missing[:] = [line for line in missing if not any(_fits(line, shown) for shown in self._lines)]
+            missing[:] = [line for line in missing if not any(fits(line, shown) for shown in self._lines)]
             return not missing
 
         self._wait(all_there, f"was not printed: {missing}")
@@ -76,6 +76,7 @@ class Terminal:
             time.sleep(0.05)
 
 
-def _fits(expected: str, shown: str) -> bool:
+def fits(expected: str, shown: str) -> bool:
+    """Tell whether a line of a document is in a printed line. … stands for anything."""
     words = [re.escape(word).replace("…", ".*") for word in expected.split()]
     return re.search(r"\s+".join(words), shown) is not None

@@ -45,7 +45,9 @@ def finish(command: subprocess.Popen[str]) -> str:
 def test_only_one_stack_runs_and_after_a_kill_the_next_one_starts_clean(directory: Path) -> None:
     first = up(directory)
     endpoints = wait_up(directory, first)
-    assert set(endpoints) == {"database_url", "amqp_url", "reader_database_url", "reader_amqp_url"}
+    assert set(endpoints) == {
+        "database_url", "amqp_url", "reader_database_url", "reader_amqp_url", "management_url",
+    }  # fmt: skip
     assert (directory / "endpoints.json").stat().st_mode & 0o777 == 0o600
 
     second = up(directory)

@@ -25,14 +25,14 @@ from shared.contract.names import Names
 from shared.postgres.migrate import migrate
 from stack.directory import STACK, run_directory
 from stack.postgres import Postgres
-from stack.rabbitmq import RabbitMQ
+from stack.rabbitmq import MANAGEMENT, RabbitMQ
 from stack.roles import READER, role_of
 from stack.services import SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE
 
 TEMPLATE = "duebell_template"
-PLUGINS = ("rabbitmq_prometheus",)
+PLUGINS = ("rabbitmq_prometheus", MANAGEMENT)
 PREFIX = "(test_[0-9a-f]+[.])?"
 # A file system in memory. On a disk, creating and dropping one database costs a quarter of a second of system time.
 MEMORY = Path("/dev/shm")

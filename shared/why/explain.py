@@ -1,0 +1,58 @@
+"""`explain` judges the facts about an id. Pure. The first of these that applies is the explanation:
+
+1. The newest entry of the history is a command that was rejected.
+2. There is no such job.
+3. The newest entry is a request that changed nothing.
+4. What the job's state says. Of a job that waits for a later moment, a problem with its last occurrence comes first.
+"""
+
+from datetime import tzinfo
+from typing import assert_never
+
+from shared.contract.history import What
+from shared.contract.job_status import JobStatus
+from shared.why.commands import explain_cancelled, explain_duplicate, explain_gone, explain_paused, explain_rejected
+from shared.why.explanation import Cause, Explanation
+from shared.why.facts import Facts, Job
+from shared.why.firing import explain_last_firing
+from shared.why.pending import explain_pending
+from shared.why.sentences import Times
+
+
+def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
+    """Say why the job has or has not fired. Times are told in the zone of its rule, or else in `zone`, None being that
+    of this machine.
+    """
+    times = Times(facts, zone)
+    newest = facts.entries[0] if facts.entries else None
+    if newest is not None and newest.what is What.REJECTED:
+        return explain_rejected(facts, newest, times)
+    if facts.job is None:
+        return explain_gone(facts, newest, times)
+    if newest is not None and newest.what is What.DUPLICATE:
+        return explain_duplicate(facts, facts.job, newest, times)
+    return _explain_state(facts, facts.job, times)
+
+
+def _explain_state(facts: Facts, job: Job, times: Times) -> Explanation:
+    match job.status:
+        case JobStatus.CANCELLED:
+            return explain_cancelled(facts, job, times)
+        case JobStatus.PAUSED:
+            return explain_paused(facts, job, times)
+        case JobStatus.PENDING:
+            return explain_pending(facts, job, times)
+        case JobStatus.DONE:
+            return explain_last_firing(facts, job, times) or _explain_without_history(job, times)
+        case _:
+            assert_never(job.status)
+
+
+def _explain_without_history(job: Job, times: Times) -> Explanation:
+    """Explain a job that is done and of which the history tells no occurrence: HISTORY=off, or retention."""
+    if job.is_rule:
+        return Explanation(Cause.RULE_ENDED, f"Its rule has ended. It last fired for {times.at(job.last_due_at)}.")
+    if job.last_due_at is None:
+        return Explanation(Cause.MISFIRE, f"Its occurrence was dropped by its misfire policy, which is {job.misfire}.")
+    says = f"Fired for {times.at(job.last_due_at)}. The history does not tell how."
+    return Explanation(Cause.FIRED, says)
