@@ -115,9 +115,18 @@ class ServiceProcess:
 
 @contextmanager
 def service_process(
-    name: str, where: Site | Mapping[str, str], directory: Path, code: Path = ROOT, **settings: str
+    name: str, where: Site | Mapping[str, str], directory: Path, **settings: str
 ) -> Iterator[ServiceProcess]:
-    """On a site, with the service's own users and their rights; or in any environment. `code` is another release."""
+    """On a site, with the service's own users and their rights; or in any environment."""
+    with service_process_of(ROOT, name, where, directory, settings) as process:
+        yield process
+
+
+@contextmanager
+def service_process_of(
+    code: Path, name: str, where: Site | Mapping[str, str], directory: Path, settings: Mapping[str, str]
+) -> Iterator[ServiceProcess]:
+    """The same, of a release whose code is in another directory."""
     environment = where.environment_of(name) if isinstance(where, Site) else where
     log = directory / f"{name}-{len(list(directory.iterdir()))}.log"
     inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}

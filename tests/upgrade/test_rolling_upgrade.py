@@ -27,7 +27,7 @@ from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import is_ready
 from tests.support.job_rows import wait_for_status
 from tests.support.receiver import Call, Receiver, a_receiver
-from tests.support.services import ROOT, ServiceProcess, service_process
+from tests.support.services import ROOT, ServiceProcess, service_process_of
 from tests.support.stores import Site, Stores, new_site
 from tests.upgrade.load import LATER, STEADY, TOPIC, Load, a_load
 from tests.upgrade.release import NEWEST_MIGRATION, run_step, step, unpack
@@ -51,7 +51,8 @@ class Replicas:
     async def start(self, *services: str) -> None:
         ports = {service: free_port() for service in services}
         for service, port in ports.items():
-            process = service_process(service, self.site, self.logs, self.code, METRICS_PORT=str(port), **SETTINGS)
+            settings = {"METRICS_PORT": str(port), **SETTINGS}
+            process = service_process_of(self.code, service, self.site, self.logs, settings)
             self.running[service] = self.stack.enter_context(process)
 
         async def all_ready() -> bool:
