@@ -4,9 +4,11 @@ import sys
 
 import typer
 
-from cli import commands, deliveries, jobs, parked, preview, status, why
+from cli import commands, deliveries, jobs, parked, preview, status, unrouted, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
+
+KEPT = "Deliveries, parked and unrouted messages"
 
 app = typer.Typer(
     name="duebell",
@@ -40,8 +42,9 @@ app.command(rich_help_panel="Looking")(jobs.show)
 app.command(rich_help_panel="Looking")(why.why)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)
-app.add_typer(deliveries.app, name="deliveries", rich_help_panel="Deliveries and parked messages")
-app.add_typer(parked.app, name="parked", rich_help_panel="Deliveries and parked messages")
+app.add_typer(deliveries.app, name="deliveries", rich_help_panel=KEPT)
+app.add_typer(parked.app, name="parked", rich_help_panel=KEPT)
+app.add_typer(unrouted.app, name="unrouted", rich_help_panel=KEPT)
 
 
 def main() -> int:

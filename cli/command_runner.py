@@ -3,30 +3,32 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
 from cli.errors import Failure
 
+# What a shell says of a command that Ctrl-C has ended.
+INTERRUPTED = 130
+
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.run(work)
-    except Failure as failure:
-        _end_with(failure)
-    except ExceptionGroup as group:  # raised by the task of a broker connection
-        if (failures := group.subgroup(Failure)) is None:
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if (failure := failure_in(error)) is None:
             raise
-        _end_with(_innermost(failures))
+        sys.stderr.write(f"duebell: {failure}\n")
+        raise typer.Exit(failure.status) from None
 
 
-def _innermost(error: Exception) -> Exception:
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _end_with(failure: Exception) -> NoReturn:
-    sys.stderr.write(f"duebell: {failure}\n")
-    raise typer.Exit(failure.status if isinstance(failure, Failure) else Failure.status) from None
+def failure_in(error: Exception) -> Failure | None:
+    """Return the failure, also one that the task of a broker connection has raised; None for any other error."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, ExceptionGroup):
+        return next((failure for inner in error.exceptions if (failure := failure_in(inner))), None)
+    return None

@@ -47,7 +47,7 @@ COLOURS = {
     "pending": "cyan", "paused": "yellow", "done": "green", "cancelled": "bright_black",
     "PENDING": "cyan", "PROCESSING": "yellow", "COMPLETED": "green", "FAILED": "red",
     "accepted": "green", "rescheduled": "green", "duplicate": "yellow", "rejected": "red",
-    "resumed": "green", "triggered": "green", "ok": "green",
+    "resumed": "green", "triggered": "green", "unknown": "red", "alive": "green", "silent": "red",
 }  # fmt: skip
 
 
@@ -84,6 +84,13 @@ class Output:
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(wrap(printable(text), self.width), style=style), no_wrap=True, crop=False)
+
+    def remark(self, text: str) -> None:
+        """Say something about the result: below a table, and beside JSON on stderr."""
+        if self.as_json:
+            sys.stderr.write(f"{text}\n")
+        else:
+            self.say(text)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
         """Print a line for each row. Where even the most important columns have no room, print a sheet for each row."""
@@ -127,6 +134,14 @@ class Output:
     def time(self, instant: datetime) -> str:
         """Return the time for a sentence."""
         return full_time(instant, self.zone, self.now)
+
+    def time_of_day(self, instant: datetime) -> str:
+        """Return the time of an instant that is not long ago."""
+        return f"{instant.astimezone(self.zone):%H:%M:%S}"
+
+    def clock(self) -> str:
+        """Return the time at which the output was begun, and its zone."""
+        return f"{self.time_of_day(self.now)} {zone_name(self.zone, self.now)}"
 
     def _cell(self, value: object) -> str:
         return short_time(value, self.zone, self.now) if isinstance(value, datetime) else _text(value)

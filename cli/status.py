@@ -1,8 +1,10 @@
 """`duebell status`: backlog, lateness, queue depths, running services, and a list of what needs attention."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+import typer
 from aiormq.exceptions import ChannelNotFoundEntity
 
 from cli.command_runner import run
@@ -10,25 +12,21 @@ from cli.errors import Failure
 from cli.output import AsJson, Output, Timezone
 from cli.stores import Stores
 from cli.table_layout import Column
-from delivery.store.samples import sample_deliveries
-from producer.store.samples import sample_jobs
-from shared.postgres.migrate import current_version, newest_version
-from shared.postgres.pool import Connection
-from shared.reading.overview import read_lateness
+from cli.watching import Watch, show
+from shared.reading.attention import SERVICES, Attention, amount, what_needs_attention
+from shared.reading.overview import Instance, Overview, read_overview
+from shared.reading.times import describe_duration
 
-COUNT_UP_TO = 100_000
-LATE_SECONDS = 60.0
 QUEUE_TIMEOUT = 5.0
-
-FAILED = """
-select count(*) from (select from deliveries
- where status = 'FAILED' and finished_at > now() - interval '24 hours' limit $1) as failed
-"""
-# Each producer has exactly one session with this name.
-PRODUCERS = """
-select count(*) from pg_stat_activity
- where application_name = 'duebell-producer-listen' and datname = current_database()
-"""
+QUEUE_COLUMNS = (Column("queue"), Column("messages"), Column("consumers"))
+SERVICE_COLUMNS = (
+    Column("service"),
+    Column("state"),
+    Column("last_seen"),
+    Column("host", rank=1),
+    Column("started_at", rank=2, heading="started"),
+    Column("version", rank=3),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,61 +36,31 @@ class Queue:
     consumers: int | None
 
 
-def status(timezone: Timezone = None, as_json: AsJson = None) -> None:
-    """Show backlog, lateness, queue depths and the services seen. Exits with 1 if something needs attention.
+def status(watch: Watch = False, timezone: Timezone = None, as_json: AsJson = None) -> None:
+    """Show backlog, lateness, queue depths, the services, and what needs attention. Exits with 1 if something does.
 
-    Example: duebell status --json
+    Examples:
+
+    duebell status --watch
+
+    duebell status --json
     """
 
-    async def work() -> None:
-        out = Output.of(as_json, timezone)
+    async def look(out: Output) -> None:
         stores = Stores.from_environment()
         async with stores.database() as connection:
-            seen = await _from_database(connection)
+            seen = await read_overview(connection)
         queues = await _from_broker(stores)
-        seen["services"] = {
-            "consumer": queues["inbox"].consumers,
-            "producer": seen.pop("producers"),
-            "delivery": queues["deliveries"].consumers,
-        }
-        seen["queues"] = {role: queue.messages for role, queue in queues.items()}
-        seen["attention"] = what_is_wrong(seen)
+        attention = what_needs_attention(seen, {role: queue.messages for role, queue in queues.items()})
+        problems = [one for one in attention if one.is_problem]
         if out.as_json:
-            out.json(seen)
+            out.json(as_object(seen, queues, attention))
         else:
-            _show(out, seen, queues)
-        if seen["attention"]:
-            raise Failure("; ".join(seen["attention"]))
+            _print(out, seen, queues, attention)
+        if problems and not watch:
+            raise Failure("; ".join(f"{one.text}: {one.next}" for one in problems)) if out.as_json else typer.Exit(1)
 
-    run(work())
-
-
-async def _from_database(connection: Connection) -> dict[str, Any]:
-    jobs, deliveries = await sample_jobs(connection, COUNT_UP_TO), await sample_deliveries(connection, COUNT_UP_TO)
-    lateness = await read_lateness(connection)
-    return {
-        "schema": {"version": await current_version(connection), "needed": newest_version()},
-        "jobs": {
-            "pending": jobs.pending,
-            "overdue": jobs.overdue,
-            "refused_by_the_broker": jobs.refused,
-            "oldest_overdue_seconds": round(jobs.oldest_overdue_seconds, 3),
-        },
-        "lateness": {
-            "jobs": lateness.rings,
-            "p50": lateness.p50.total_seconds(),
-            "p99": lateness.p99.total_seconds(),
-        }
-        if lateness
-        else {},
-        "deliveries": {
-            "open": deliveries.open,
-            "overdue": deliveries.overdue,
-            "oldest_overdue_seconds": round(deliveries.oldest_overdue_seconds, 3),
-            "failed_in_24_hours": await connection.fetchval(FAILED, COUNT_UP_TO),
-        },
-        "producers": await connection.fetchval(PRODUCERS),
-    }
+    run(show(look, as_json, timezone, watch=watch))
 
 
 async def _from_broker(stores: Stores) -> dict[str, Queue]:
@@ -111,45 +79,124 @@ async def _from_broker(stores: Stores) -> dict[str, Queue]:
     return queues
 
 
-def what_is_wrong(seen: dict[str, Any]) -> list[str]:
-    """The list under "attention": one line for each problem, with what to do next. Pure."""
-    wrong = []
-    if seen["schema"]["version"] < seen["schema"]["needed"]:
-        wrong.append("the schema is old: run python -m shared.migrate")
-    wrong += [f"no {service} is running" for service, number in seen["services"].items() if not number]
-    wrong += [f"the queue {role} is not there: run python -m shared.topology"
-              for role, messages in seen["queues"].items() if messages is None]  # fmt: skip
-    for what in ("jobs", "deliveries"):
-        late = seen[what]["oldest_overdue_seconds"]
-        if late > LATE_SECONDS:
-            wrong.append(f"{what} are late, the oldest by {late:.0f} s")
-    if seen["queues"]["parked"]:
-        wrong.append(f"{seen['queues']['parked']} parked: see duebell parked list")
-    return wrong
+def as_object(seen: Overview, queues: dict[str, Queue], attention: list[Attention]) -> dict[str, Any]:
+    """Return what is printed as JSON: durations are seconds. Pure."""
+    jobs, deliveries, lateness = seen.jobs, seen.deliveries, seen.lateness
+    return {
+        "now": seen.now,
+        "schema": {"version": seen.schema_version, "needed": seen.schema_needed},
+        "jobs": {
+            "pending": jobs.pending,
+            "overdue": jobs.overdue,
+            "oldest_overdue_seconds": seen.now - jobs.overdue_since if jobs.overdue_since else 0,
+            "refused_by_the_broker": jobs.refused,
+            "refused_since": jobs.refused_since,
+            "paused": jobs.paused,
+        },
+        "lateness": None if lateness is None else {
+            "rings": lateness.rings,
+            "since": lateness.since,
+            "p50": lateness.p50,
+            "p99": lateness.p99,
+            "longest": lateness.longest,
+        },
+        "deliveries": {
+            "open": deliveries.open,
+            "overdue": deliveries.overdue,
+            "oldest_overdue_seconds": seen.now - deliveries.overdue_since if deliveries.overdue_since else 0,
+            "failed_in_24_hours": deliveries.failed,
+        },
+        "services": {
+            service: sum(one.service == service and one.state == "alive" for one in seen.instances)
+            for service in SERVICES
+        },
+        "instances": [_instance(one) for one in seen.instances],
+        "queues": {role: queue.messages for role, queue in queues.items()},
+        "attention": [{"is_problem": one.is_problem, "text": one.text, "next": one.next} for one in attention],
+    }  # fmt: skip
 
 
-def _show(out: Output, seen: dict[str, Any], queues: dict[str, Queue]) -> None:
-    jobs, deliveries, lateness = seen["jobs"], seen["deliveries"], seen["lateness"]
-    late = "nothing rang in the last five minutes"
-    if lateness.get("jobs"):
-        late = (
-            f"p50 {1000 * lateness['p50']:.0f} ms, p99 {1000 * lateness['p99']:.0f} ms, of the last {lateness['jobs']}"
-        )
+def _instance(one: Instance) -> dict[str, Any]:
+    return {
+        "service": one.service,
+        "state": one.state,
+        "instance": one.instance,
+        "host": one.host,
+        "version": one.version,
+        "started_at": one.started_at,
+        "seen_at": one.seen_at,
+        "stopped_at": one.stopped_at,
+        "open_breakers": one.open_breakers,
+    }
+
+
+def _print(out: Output, seen: Overview, queues: dict[str, Queue], attention: list[Attention]) -> None:
+    jobs = seen.jobs
     out.sheet(
         {
-            "jobs": f"{jobs['pending']} pending, {jobs['overdue']} of them overdue",
-            "oldest_overdue": f"{jobs['oldest_overdue_seconds']:.1f} s" if jobs["overdue"] else None,
-            "refused_by_the_broker": jobs["refused_by_the_broker"] or None,
-            "lateness": late,
-            "deliveries": f"{deliveries['open']} open, {deliveries['overdue']} of them due, "
-            f"{deliveries['failed_in_24_hours']} failed in 24 hours",
+            "jobs": _jobs(seen),
+            "refused": f"{jobs.refused:,} by the broker" if jobs.refused else None,
+            "paused": f"{jobs.paused:,}" if jobs.paused else None,
+            "lateness": _lateness(out, seen),
+            "webhooks": _webhooks(seen),
         }
     )
-    depths = [{"queue": q.queue, "messages": q.messages, "consumers": q.consumers} for q in queues.values()]
-    out.table((Column("queue"), Column("messages"), Column("consumers")), depths)
-    running = [{"service": name, "seen": number} for name, number in seen["services"].items()]
-    out.table((Column("service"), Column("seen")), running)
-    for problem in seen["attention"]:
-        out.say(f"! {problem}")
-    if not seen["attention"]:
-        out.say("All well.")
+    out.say("")
+    out.table(
+        QUEUE_COLUMNS, [{"queue": q.queue, "messages": q.messages, "consumers": q.consumers} for q in queues.values()]
+    )
+    out.say("")
+    if seen.instances:
+        out.table(SERVICE_COLUMNS, [_service_row(one) for one in _shown(seen.instances)])
+    else:
+        out.say("No process of a service was seen in the last hour.")
+    if attention:
+        out.say("\nAttention", "bold")
+    for one in attention:
+        out.say(f"{'!' if one.is_problem else '·'} {one.text}", "red" if one.is_problem else "")
+        out.say(f"    {one.next}", "cyan")
+    if not any(one.is_problem for one in attention):
+        out.say("\nAll well.", "green")
+
+
+def _jobs(seen: Overview) -> str:
+    jobs = seen.jobs
+    since = f", the first for {describe_duration(seen.now - jobs.overdue_since)}" if jobs.overdue_since else ""
+    return f"{jobs.pending:,} pending, {jobs.overdue:,} of them overdue{since}"
+
+
+def _lateness(out: Output, seen: Overview) -> str:
+    late = seen.lateness
+    if late is None:
+        return "no ring of the last 5 minutes is in the history"
+    p50, p99, longest = (describe_duration(one) for one in (late.p50, late.p99, late.longest))
+    return (
+        f"p50 {p50}, p99 {p99}, longest {longest}: of the last {amount(late.rings, 'ring', 'rings')}, "
+        f"since {out.time_of_day(late.since)}"
+    )
+
+
+def _webhooks(seen: Overview) -> str:
+    deliveries = seen.deliveries
+    return (
+        f"{amount(deliveries.open, 'delivery', 'deliveries')} open, {deliveries.overdue:,} of them to be tried now, "
+        f"{deliveries.failed:,} failed in 24 hours"
+    )
+
+
+def _shown(instances: list[Instance]) -> list[Instance]:
+    """Leave out processes that were stopped in order while others of their service run."""
+    alive = {one.service for one in instances if one.state == "alive"}
+    return [one for one in instances if one.state != "stopped" or one.service not in alive]
+
+
+def _service_row(one: Instance) -> dict[str, Any]:
+    ago = "now" if one.silent_for < timedelta(seconds=1) else f"{describe_duration(one.silent_for)} ago"
+    return {
+        "service": one.service,
+        "state": one.state,
+        "last_seen": ago,
+        "host": one.host,
+        "started_at": one.started_at,
+        "version": one.version,
+    }

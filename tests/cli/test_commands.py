@@ -9,9 +9,8 @@ from typing import Any
 
 import orjson
 
-from shared.postgres.pool import Connection
 from tests.cli.command_line import Operator, an_operator
-from tests.support.application import Application
+from tests.support.application import Application, an_application
 from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import eventually
 from tests.support.receiver import a_receiver, answering
@@ -156,6 +155,11 @@ async def test_parked_messages_are_shown_sent_again_and_dropped(
     listed = (await duebell("parked", "list")).json
     assert {one["job"] for one in listed} == {"bad-0", "bad-1", "bad-2"}
     assert all(one["reason"].startswith("at: exactly one of") for one in listed)
+    assert [one["job"] for one in listed] == ["bad-2", "bad-1", "bad-0"], "the newest first"
+    [newest] = (await duebell("parked", "list", "--limit", "1")).json
+    assert newest["job"] == "bad-2"
+    [of_job] = (await duebell("parked", "list", "--job", "bad-1")).json
+    assert of_job["job"] == "bad-1"
     assert await eventually_count(app, site.names.parked, 3), "a look takes nothing away"
 
     ids = {one["job"]: one["id"] for one in listed}
@@ -174,7 +178,10 @@ async def test_parked_messages_are_shown_sent_again_and_dropped(
     assert (back.body, back.routing_key) == (b'{"id": "bad-1"}', "schedule.request")
     assert back.headers["mine"] == 1
     assert not [name for name in back.headers if name.startswith("duebell-")]
-    assert (await duebell("parked", "drop", "--all", "--yes")).status == 0
+    assert (await duebell("parked", "drop", "--job", "bad-2", "--yes")).status == 0
+    gone = await duebell("parked", "show", ids["bad-2"])
+    assert gone.status == 1
+    assert "is not among the parked messages" in gone.err
     assert await eventually_count(app, site.names.parked, 0)
 
 
@@ -188,11 +195,11 @@ async def eventually_count(app: Application, queue: str, number: int) -> bool:
 
 
 async def test_status_tells_a_well_installation_from_one_that_needs_attention(
-    site: Site, app: Application, duebell: Operator, database: Connection
+    site: Site, app: Application, database: Any, duebell: Operator
 ) -> None:
     alone = await duebell("status")
     assert alone.status == 1
-    assert "no consumer is running" in alone.err
+    assert "no consumer process is running: python -m consumer" in alone.err
     async with all_services(site):
 
         async def all_seen() -> bool:
@@ -206,15 +213,68 @@ async def test_status_tells_a_well_installation_from_one_that_needs_attention(
         await app.hears(1)
 
         async def lateness_seen() -> bool:
-            assert (await duebell("status")).json["lateness"]["jobs"] == 1
+            assert (await duebell("status")).json["lateness"]["rings"] == 1
             return True
 
         await eventually(lateness_seen)
-        table = await duebell("status", "--table")
-        assert "All well." in table.out
-        assert site.names.inbox in table.out
         lateness = (await duebell("status")).json["lateness"]
         assert 0 <= lateness["p50"] < 3600, "a request for a moment in the past counts from when it came"
+        await app.request({"id": "standup", "cron": "30 9 * * 1-5", "timezone": "UTC"})
+        await app.pause("standup")
+        table = await duebell("status", "--table")
+        assert table.status == 0, "a paused job is no problem"
+        assert "All well." in table.out
+        assert "duebell list --state paused" in table.out
+        assert site.names.inbox in table.out
+        await app.ask({"id": "bad"})
+        parked = await duebell("status", "--table")
+        assert parked.status == 1
+        assert "! 1 message is parked" in parked.out
+        assert "duebell parked list" in parked.out
+    for service in ("consumer", "producer", "delivery"):
+        assert f"no {service} process is running: the last one, on host" in (await duebell("status")).err
+
+
+async def test_unrouted_events_are_listed_sent_again_and_none_is_lost(
+    site: Site, database: Any, duebell: Operator
+) -> None:
+    async with an_application(site, listen_to=None) as app, running_consumer(site), running_producer(site):
+        for job, topic in (("tea", "kitchen"), ("cake", "kitchen"), ("bill", "biling")):
+            await app.request({"id": job, "at": "2020-01-01T00:00:00Z", "topic": topic})
+        await eventually_count(app, site.names.unrouted, 3)
+        listed = (await duebell("unrouted", "list")).json
+        assert {one["job"]: one["routing_key"] for one in listed} == {
+            "tea": "due.event.kitchen", "cake": "due.event.kitchen", "bill": "due.event.biling",
+        }  # fmt: skip
+        assert (await duebell("unrouted", "list", "--job", "nope")).json == []
+        [bill] = [one for one in listed if one["job"] == "bill"]
+        shown = (await duebell("unrouted", "show", bill["id"][:8])).json
+        assert orjson.loads(shown["body"])["topic"] == "biling"
+        table = await duebell("unrouted", "list", "--table")
+        assert "No queue was bound for due.event.kitchen (2), due.event.biling (1)" in table.out
+
+        assert (await duebell("unrouted", "resend")).status == 2
+        assert (await duebell("unrouted", "resend", "--job", "bill")).status == 1, "the question was not answered"
+        unbound = await duebell("unrouted", "resend", "--job", "bill", "--yes")
+        assert unbound.status == 1
+        assert "1 stay unrouted: still no queue is bound for due.event.biling" in unbound.err
+        await eventually_count(app, site.names.unrouted, 3)
+
+        heard = await app.channel.declare_queue(exclusive=True)
+        await heard.bind(site.names.events, "due.event.kitchen")
+        sent = await duebell("unrouted", "resend", "--all", "--yes")
+        assert (sent.status, sent.out.splitlines()[-1]) == (1, "2 sent again"), sent
+        await eventually_count(app, site.names.unrouted, 1)
+        for job in ("tea", "cake"):
+            event = await heard.get(no_ack=True)
+            assert event is not None
+            assert (orjson.loads(event.body)["id"], event.routing_key) == (job, "due.event.kitchen")
+            assert event.headers["idempotency-key"] == event.message_id
+            assert "duebell-routing-key" not in event.headers
+        assert (await duebell("unrouted", "drop", bill["id"], "--yes")).status == 0
+        await eventually_count(app, site.names.unrouted, 0)
+        nothing = await duebell("unrouted", "resend", "--all", "--yes")
+        assert (nothing.status, nothing.err) == (1, "duebell: nothing is unrouted\n")
 
 
 async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site, app: Application) -> None:

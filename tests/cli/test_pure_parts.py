@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from cli.errors import BadUsage, Failure
-from cli.parked_queue import Parked, choose
+from cli.kept_queue import Found, choose
+from cli.parked_message import PARKED, Parked
 from cli.preview import looks_like_cron, marked_occurrences
-from cli.status import what_is_wrong
 from cli.time_arguments import parse_duration, parse_moment
+from cli.unrouted_message import Unrouted
 from shared.amqp.message import IncomingMessage
 from shared.contract.names import Names
 from shared.recurrence import RuleSpec
@@ -113,42 +114,35 @@ def test_what_the_broker_gave_up_goes_back_by_its_own_record() -> None:
 
 
 def test_ids_may_be_cut_short_but_must_be_unmistakable() -> None:
-    found = [Parked(received(message_id=f"batch-{number}")) for number in range(40)]
-    ids = [one.id for one in found]
+    messages = [Parked(received(message_id=f"batch-{number}")) for number in range(40)]
+    found = Found([*messages], all_seen=True)
+    ids = [one.id for one in messages]
     assert len(set(ids)) == 40, "although their message_ids begin alike"
-    assert choose(found, [ids[3], ids[1][:12]]) == [found[3], found[1]]
+    assert choose(found, PARKED, [ids[3], ids[1][:12]]) == [messages[3], messages[1]]
     assert Parked(received(message_id=None)).id == Parked(received(message_id=None)).id
     with pytest.raises(BadUsage, match="names 40 parked"):
-        choose(found, [""])
-    with pytest.raises(Failure, match="is not among"):
-        choose(found, ["no such id"])
+        choose(found, PARKED, [""])
+    with pytest.raises(Failure, match="is not among the parked"):
+        choose(found, PARKED, ["no such id"])
+    with pytest.raises(Failure, match="is not among the oldest 40 of the parked"):
+        choose(Found([*messages], all_seen=False), PARKED, ["no such id"])
 
 
-def well() -> dict[str, Any]:
-    return {
-        "schema": {"version": 3, "needed": 3},
-        "services": {"consumer": 1, "producer": 2, "delivery": 1},
-        "queues": {"inbox": 10, "deliveries": 0, "parked": 0, "unrouted": 5},
-        "jobs": {"oldest_overdue_seconds": 1.0},
-        "deliveries": {"oldest_overdue_seconds": 0.0},
-    }
+def test_an_unrouted_event_goes_back_to_the_exchange_of_events_under_its_own_message_id() -> None:
+    body = b'{"id": "tea", "due_at": "2030-06-01T12:00:00Z"}'
+    headers = {"duebell-routing-key": "due.event.kitchen", "idempotency-key": "k", "traceparent": "t"}
+    event = Unrouted(received(headers=headers, body=body, type="ScheduleDue", message_id="k"))
+    assert event.summary()["due_at"] == NOW
+    assert (event.job, event.routing_key) == ("tea", "due.event.kitchen")
+    back = event.original_message(NAMES)
+    assert (back.exchange, back.routing_key) == ("x.schedule.events", "due.event.kitchen")
+    assert (back.body, back.type, back.message_id) == (body, "ScheduleDue", "k")
+    assert back.headers == {"idempotency-key": "k", "traceparent": "t"}
+    assert back.mandatory
+    assert back.may_be_unrouted
 
 
-def test_a_busy_installation_needs_no_attention() -> None:
-    assert what_is_wrong(well()) == []
-
-
-@pytest.mark.parametrize(
-    ("part", "change", "says"),
-    [
-        ("schema", {"version": 2, "needed": 3}, "shared.migrate"),
-        ("services", {"producer": 0}, "no producer is running"),
-        ("queues", {"inbox": None, "parked": 0}, "shared.topology"),
-        ("queues", {"parked": 3}, "3 parked"),
-        ("jobs", {"oldest_overdue_seconds": 61.0}, "jobs are late"),
-        ("deliveries", {"oldest_overdue_seconds": 600.0}, "deliveries are late"),
-    ],
-)
-def test_what_needs_attention_is_named(part: str, change: dict[str, Any], says: str) -> None:
-    [problem] = what_is_wrong({**well(), part: change})
-    assert says in problem
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"id": 7, "due_at": "soon"}', b'{"due_at": 7}'])
+def test_an_event_that_was_put_there_by_hand_is_shown_too(body: bytes) -> None:
+    summary = Unrouted(received(body=body, routing_key="by.hand")).summary()
+    assert (summary["job"], summary["due_at"], summary["routing_key"]) == (None, None, "by.hand")
