@@ -31,10 +31,13 @@ _WHAT = {
 
 
 def tell_refused(commands: Sequence[Refused]) -> Iterator[HistoryEntry]:
-    """Tell of commands that could not be read, as far as their ids could. A query, which is not parked, is left out."""
+    """Tell of commands that could not be read, as far as their ids could. A query, which is not parked, is left out.
+
+    The id may be what was refused: Postgres stores no NUL.
+    """
     for command in commands:
         if command.id is not None and command.parked:
-            yield _rejected(command.id, command, command.errors)
+            yield _rejected(command.id.replace("\0", ""), command, command.errors)
 
 
 def tell_requests(

@@ -230,6 +230,16 @@ async def test_running_processes_are_seen_and_a_stop_is_written(site: Site, data
     assert None not in {row["stopped_at"] for row in (await instances()).values()}
 
 
+async def test_a_rejected_id_that_cannot_be_stored_keeps_no_other_command_waiting(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with running_consumer(site):
+        rejected = await app.ask({"id": "a\0b", "at": in_seconds(0)})
+        assert (rejected["id"], rejected["outcome"]) == ("a\0b", "rejected")
+        assert (await app.ask({"id": "next", "at": in_seconds(60)}))["outcome"] == "accepted"
+    assert await told(database, "ab", "what") == ["rejected"]
+
+
 async def test_five_migrations_at_once_leave_one_history(site: Site, database: Any) -> None:
     await asyncio.gather(*(migrate(site.database_url) for _ in range(5)))
     assert await database.fetchval("select count(*) from history") == 0
