@@ -36,6 +36,7 @@ from shared.postgres.instances import Instance
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
+from shared.runtime.limited_lines import summarize_until_stopped
 from shared.runtime.logs import configure_logs, get_log
 from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
 from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
@@ -81,10 +82,11 @@ async def deliver(
             lease_margin=settings.lease_margin_seconds,
         )
         queue = _local_queue(settings)
+        recorder = Recorder(pool, metrics, announcer, settings.history)
         dispatcher = Dispatcher(
             claimer=Claimer(pool, queue, settings.lease_margin_seconds),
             attempts=attempts,
-            recorder=Recorder(pool, metrics, announcer, settings.history),
+            recorder=recorder,
             queue=queue,
             metrics=metrics,
         )
@@ -112,9 +114,11 @@ async def deliver(
             start("dispatcher", dispatch())
             start("intake", consume_until_stopped(intake, handler, stop))
             start("announcer", announcer.run(all_recorded))
+            start("summaries", summarize_until_stopped(recorder.write_summary, stop))
             start("sampler", sample_until_stopped(partial(_sample_once, pool, metrics, secrets), stop))
             start("instance", Instance(pool, "delivery", dispatcher.describe).report_until_stopped(stop))
             start("retention", retention.retire_until_stopped(stop))
+        recorder.write_summary()
 
 
 def load_secrets(settings: DeliverySettings) -> Secrets:

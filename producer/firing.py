@@ -21,7 +21,7 @@ from producer.decisions.plan import Claim
 from producer.decisions.settle import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
 from producer.metrics import LaneMetrics, Metrics
 from producer.priority import MAX_YIELDING_HOLD_SECONDS, Precedence
-from producer.reporting import FiredClaim, report
+from producer.reporting import FiredClaim, ReportedLines, report
 from producer.store.lanes import Lane, claim_due, look_ahead
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
@@ -119,6 +119,7 @@ class Firer:
     max_batch: int
     publish_timeout: float
     history: HistoryLevel = HistoryLevel.ALL
+    lines: ReportedLines = field(default_factory=ReportedLines)
     # Set after a full claim: the lane's other Firers may find more rows.
     helpers_wakeup: Wakeup = field(default_factory=Wakeup)
     # Set when a rule has ended its turn: it waits for the next one in the retry lane.
@@ -157,7 +158,7 @@ class Firer:
         # Only after the commit is it true that a rule waits for its turn, and what the report says.
         if any(update.pause == END_OF_TURN for update in updates):
             self.retry_lane_wakeup.set()
-        await report(self.metrics, fired, self._yielder())
+        await report(self.metrics, self.lines, fired, self._yielder())
         # A channel that is no longer to be trusted is replaced now. With a broker that does not answer this takes
         # seconds. The next publish would do it by itself, but while it holds row locks.
         await self.publisher.recover_channel()

@@ -11,6 +11,7 @@ from producer.firing import Firer
 from producer.lanes import help_lane, poll_lane
 from producer.metrics import Metrics
 from producer.priority import Precedence
+from producer.reporting import ReportedLines
 from producer.sampling import Sampler
 from producer.settings import ProducerSettings
 from producer.store.lanes import DUE_NOW, OVERDUE, PRODUCER_PLANNER_SETTINGS, RETRY
@@ -27,6 +28,7 @@ from shared.postgres.instances import Instance
 from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
+from shared.runtime.limited_lines import summarize_until_stopped
 from shared.runtime.logs import configure_logs, get_log
 from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
 from shared.runtime.periodic import MAX_COUNTED_ROWS, sample_until_stopped
@@ -66,7 +68,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
         await first_of(_log_overdue(pool), stop.wait())
         if stop.requested:
             return
-        precedence = Precedence()
+        precedence, lines = Precedence(), ReportedLines()
         async with asyncio.TaskGroup() as tasks:
 
             def start(name: str, loop: Coroutine[None, None, None]) -> None:
@@ -87,6 +89,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                         max_batch=settings.batch_size,
                         publish_timeout=settings.publish_timeout_seconds,
                         history=settings.history,
+                        lines=lines,
                         helpers_wakeup=helpers_wakeup,
                         retry_lane_wakeup=wakeups[RETRY],
                     )
@@ -98,6 +101,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
             start("upkeep", maintain_until_stopped(pool, timedelta(days=settings.retention_days), stop))
             start("instance", Instance(pool, "producer").report_until_stopped(stop))
             start("listener", listener.listen_until_stopped(stop))
+            start("summaries", summarize_until_stopped(lines.write_summaries, stop))
             start("sampler", sample_until_stopped(Sampler(pool, metrics).sample_once, stop))
             kept_for = timedelta(days=settings.retention_days)
             for kind, retention in (
@@ -105,6 +109,7 @@ async def produce(settings: ProducerSettings, stop: Stop) -> None:
                 ("triggers", Retention(pool, delete_fired, kept_for, metrics.triggers_deleted)),
             ):
                 start(f"retention of {kind}", retention.retire_until_stopped(stop))
+        lines.write_summaries()
 
 
 async def _log_overdue(pool: Pool) -> None:

@@ -20,6 +20,7 @@ from shared.postgres.pool import ACQUIRE_TIMEOUT, Pool, store_together_or_one_by
 from shared.runtime.backoff import Backoff
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.lateness import LATE_AFTER, Stage
+from shared.runtime.limited_lines import LimitedLines
 from shared.runtime.logs import Log, get_log
 from shared.runtime.loops import waiting_outside
 
@@ -34,9 +35,22 @@ class Recorder:
     metrics: Metrics
     announcer: Announcer
     history: HistoryLevel = HistoryLevel.ALL
+    late_lines: LimitedLines = field(default_factory=LimitedLines)
     _submitted: list[DeliveryUpdate] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
+
+    def write_summary(self) -> None:
+        """Write a line about the late deliveries that have no lines of their own."""
+        if (late := self.late_lines.take_summary()) is not None:
+            get_log().warning(
+                "delivered_late_summary",
+                count=late.count,
+                by_reason=late.by_reason,
+                oldest_id=late.oldest_id,
+                oldest_due_at=late.oldest_due_at,
+                late_seconds=late.late_seconds,
+            )
 
     def submit(self, update: DeliveryUpdate) -> None:
         """Hand an update over to `run`, which writes it in one of its next batches."""
@@ -116,7 +130,7 @@ class Recorder:
                     _log_about(update).debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
                 self.metrics.lateness[Stage.DELIVERED].observe((delivered_at - delivery.due_at).total_seconds())
-                if log_if_late(delivery, delivered_at):
+                if log_if_late(delivery, delivered_at, self.late_lines):
                     self.metrics.late.inc()
             case DeliveryStatus.FAILED:
                 self.metrics.failed.inc()
@@ -149,11 +163,16 @@ def _refused(update: DeliveryUpdate, error: str) -> bool:
     return False
 
 
-def log_if_late(delivery: Delivery, delivered_at: datetime) -> bool:
-    """Log a delivery that succeeded more than a minute after its due moment. Returns whether it did."""
+def log_if_late(delivery: Delivery, delivered_at: datetime, lines: LimitedLines) -> bool:
+    """Log a delivery that succeeded more than a minute after its due moment, or leave it to the next summary. Returns
+    whether it was late.
+    """
     lateness = delivered_at - delivery.due_at
     if lateness <= LATE_AFTER:
         return False
+    reason = main_cause_of_lateness(delivery, delivered_at)
+    if not lines.add(delivery.job_id, delivery.due_at, lateness, reason):
+        return True
     minutes = lateness.total_seconds() / 60
     get_log().warning(
         "delivered_late",
@@ -163,7 +182,7 @@ def log_if_late(delivery: Delivery, delivered_at: datetime) -> bool:
         delivered_at=format_instant(delivered_at),
         late_minutes=int(minutes),
         late_hours=round(minutes / 60, 1),
-        reason=main_cause_of_lateness(delivery, delivered_at),
+        reason=reason,
         **trace_headers(delivery.traceparent),
     )
     return True

@@ -42,6 +42,7 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
     traceparent: str | None = None
     trigger_id: str | None = None  # a firing outside the rule, with a row and a sequence of its own
     life: int = 1  # of the id; of a trigger, the life in which it was asked for
+    asked_late: bool = False  # a one-shot that was asked for, or resumed, after its moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ DUE_NOW_SECONDS = 30
 _CLAIMED = """
 with table_lock as (update jobs set version = version where false)
 select id, version, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at, sequence,
-       refusals, traceparent, null as trigger_id, life, now() as now
+       refusals, traceparent, null as trigger_id, life, rule is null and updated_at > next_run_at as asked_late,
+       now() as now
   from jobs
  where status = 'pending'"""
 
@@ -184,6 +185,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, moment: date
                 traceparent=row["traceparent"],
                 trigger_id=row["trigger_id"],
                 life=row["life"],
+                asked_late=row["asked_late"],
             )
             for row in rows
         ],

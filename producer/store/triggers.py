@@ -25,7 +25,7 @@ with due as materialized (
 )
 select job_id as id, trigger_id, version, topic, payload, webhook, null as rule, 1 as rule_index, 'all' as misfire,
        0 as misfire_grace_seconds, requested_at as next_run_at, sequence - 1 as sequence, refusals, traceparent,
-       life, now() as now
+       life, false as asked_late, now() as now
   from due
  where status <> 'cancelled'
 """

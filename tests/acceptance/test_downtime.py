@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.runtime.limited_lines import MAX_FULL_LINES
 from tests.support.application import Application
 from tests.support.eventually import eventually
 from tests.support.job_rows import insert_due, wait_until_none_pending
@@ -20,20 +21,22 @@ async def test_after_a_downtime_the_producer_says_what_is_overdue_and_rings_all_
 ) -> None:
     await insert_due(database, 30, prefix="day-old-", late=timedelta(days=1))
     await insert_due(database, 12, prefix="hour-old-", late=timedelta(hours=1))
+    await database.execute("update jobs set updated_at = now() - interval '2 days'")  # when they were asked for
     with service_process("producer", site, tmp_path) as producer:
         await app.hears(42)
         await wait_until_none_pending(database)
         [recovery] = producer.said("recovery")
         assert recovery["overdue_jobs"] == 42
         assert recovery["oldest_due_at"] < recovery["newest_due_at"]
+        assert producer.terminate() == 0
 
-        async def all_said_late() -> bool:
-            return len(producer.said("fired_late")) == 42
-
-        await eventually(all_said_late)
-        late = producer.said("fired_late")
-        assert {line["idempotency_key"] for line in late} == {e.content["idempotency_key"] for e in app.heard}
-        assert max(line["late_seconds"] for line in late) > 86_000
+    late = producer.said("fired_late")
+    assert len(late) == MAX_FULL_LINES
+    assert {line["idempotency_key"] for line in late} < {e.content["idempotency_key"] for e in app.heard}
+    assert all(line["late_seconds"] > 3_600 and line["reason"] == "overdue" for line in late)
+    summaries = producer.said("fired_late_summary")
+    assert sum(line["count"] for line in summaries) == 42 - MAX_FULL_LINES
+    assert summaries[0]["by_reason"] == {"overdue": summaries[0]["count"]}
 
 
 async def test_a_start_does_not_count_millions(site: Site, database: Any, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def test_lines_name_the_job_and_its_trace_and_keep_its_secrets(
         late = await said(producer, "fired_late")
         [event] = await app.hears(1)
         assert (late["id"], late["idempotency_key"]) == ("late", event.content["idempotency_key"])
-        assert late["traceparent"] == TRACE
+        assert (late["traceparent"], late["reason"]) == (TRACE, "asked for a moment in the past")
         dropped = await said(producer, "misfire_dropped")
         assert (dropped["id"], dropped["traceparent"]) == ("skipped", TRACE)
         rejected = await said(consumer, "command_rejected")

@@ -27,8 +27,13 @@ SENTENCES = {
     "command_unreadable": "A bug worth a report: reading a command failed in an unforeseen way. It is parked.",
     "replies_not_confirmed": "The broker did not take some replies. Their commands are stored.",
     "recovery": "At the start: how much is overdue or open, the oldest and the newest of it.",
-    "fired_late": "An occurrence was published more than a minute after its moment.",
-    "misfire_dropped": "Late occurrences were dropped by the job's own policy.",
+    "fired_late": "An occurrence was published more than a minute after its moment, and why it was late. The first ten "
+    "after a quiet time have a line each.",
+    "fired_late_summary": "Further occurrences of the last ten seconds were published late: how many, why, the oldest, "
+    "and by how much at most.",
+    "misfire_dropped": "Late occurrences were dropped by the job's own policy. The first ten jobs after a quiet time "
+    "have a line each.",
+    "misfire_dropped_summary": "The same of further jobs in the last ten seconds: how many, by policy.",
     "not_published": "Events were not confirmed: how many, and the publish results. They are tried again.",
     "unrouted": "No queue was bound for some events of a claim: how many, and one of them. They are in "
     "`scheduler.unrouted`.",
@@ -39,7 +44,10 @@ SENTENCES = {
     "event_unreadable": "A bug worth a report: reading an event failed in an unforeseen way. It is parked.",
     "duplicate_dropped": "An event came again, and its delivery is known.",
     "delivered": "A webhook answered with a 2xx.",
-    "delivered_late": "A webhook was delivered more than a minute after its moment.",
+    "delivered_late": "A webhook was delivered more than a minute after its moment. The first ten after a quiet time "
+    "have a line each.",
+    "delivered_late_summary": "Further webhooks of the last ten seconds were delivered late: how many, why, the oldest "
+    "of them, and by how much at most.",
     "delivery_retry": "A call is to be repeated: why, and when.",
     "delivery_failed": "A delivery was given up, and why.",
     "breaker_opened": "A host keeps failing and is not called for a while.",

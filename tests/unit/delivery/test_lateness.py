@@ -6,6 +6,7 @@ import structlog
 from msgspec.structs import replace
 
 from delivery.results.recorder import log_if_late, main_cause_of_lateness
+from shared.runtime.limited_lines import LimitedLines
 from tests.unit.delivery.test_request import A_DELIVERY
 
 DUE = A_DELIVERY.due_at
@@ -25,8 +26,8 @@ def test_the_reason_is_where_most_of_the_time_went() -> None:
 def test_a_late_one_is_logged_with_its_minutes_and_its_key() -> None:
     late = replace(A_DELIVERY, fired_at=DUE + 19 * HOUR, created_at=DUE + 19 * HOUR)
     with structlog.testing.capture_logs() as logs:
-        assert not log_if_late(A_DELIVERY, DUE + 59 * SECOND)
-        assert log_if_late(late, DUE + 19 * HOUR + 5 * SECOND)
+        assert not log_if_late(A_DELIVERY, DUE + 59 * SECOND, LimitedLines())
+        assert log_if_late(late, DUE + 19 * HOUR + 5 * SECOND, LimitedLines())
     assert logs == [
         {
             "event": "delivered_late",
