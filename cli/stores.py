@@ -3,7 +3,6 @@ services; an address that is not set is taken from the stack of `make up` in the
 reads needs no more rights than `duebell_reader` has; one that needs more names the right when it opens a store.
 """
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +19,7 @@ from cli.errors import BadUsage
 from cli.store_errors import broker_failure, database_failure
 from consumer.settings import ConsumerSettings
 from shared.amqp import wire
-from shared.amqp.connection import BROKER_ERRORS
+from shared.amqp.connection import BROKER_ERRORS, connect_to_any
 from shared.contract.names import Names
 from shared.postgres.database import Database
 from shared.postgres.pool import Connection
@@ -132,9 +131,7 @@ class Stores:
         """
         url = self.amqp_address.get(reads_only=needs is None)
         try:
-            async with asyncio.timeout(STORE_CONNECT_TIMEOUT):
-                with wire.lost_connections_as_errors():
-                    connection = await wire.connect(url, "duebell-cli")
+            connection = await connect_to_any(url, "duebell-cli", STORE_CONNECT_TIMEOUT)
         except BROKER_ERRORS as error:
             raise broker_failure(error, url, needs) from None
         try:

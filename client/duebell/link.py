@@ -27,10 +27,12 @@ from aiormq.exceptions import (
     ProbableAuthenticationError,
 )
 
-from duebell.address import host_of, user_of, virtual_host_of, with_heartbeat
+from duebell.address import host_of, urls_to_try, user_of, virtual_host_of
 from duebell.errors import DuebellError, NotAllowed, Unreachable, Unroutable
 
 CONNECT_TIMEOUT = 10.0
+# With several hosts, each has a share of its own: one that accepts the connection and says nothing is left.
+CONNECT_TIMEOUT_OF_EACH = 5.0
 CLOSE_TIMEOUT = 3.0
 MAX_CONNECT_PAUSE_SECONDS = 5.0
 
@@ -42,7 +44,8 @@ log = logging.getLogger("duebell")
 
 class Link:
     def __init__(self, url: str, name: str, timeout: float) -> None:
-        self._url = url
+        self._urls = urls_to_try(url)
+        self._host = 0  # the place in `_urls` of the host that is connected, or tried
         self._name = name
         self._timeout = timeout
         self._connection: AbstractConnection | None = None
@@ -100,19 +103,20 @@ class Link:
                 self._problem, tries = "the connection was closed", 0
             except Exception as error:  # noqa: BLE001 - whatever it is, there is a line about it and another try
                 self._problem = f"{type(error).__name__}: {error}"
-                if not self._first.done() and (refusal := _refusal_of(error, self._url)):
+                if not self._first.done() and (refusal := self._refusal_of(error)):
                     self._first.set_exception(refusal)
                     return
-            pause = pause_after(tries)
+            # The pause between two tries of one host grows as usual; meanwhile the other hosts are tried.
+            pause = pause_after(tries // len(self._urls)) / len(self._urls)
             tries += 1
+            self._host = (self._host + 1) % len(self._urls)
             log.warning("%s: no connection (%s), next try in %.1f s", self._name, self._problem, pause)
             await asyncio.sleep(pause)
 
     async def _connect_until_lost(self) -> None:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            connection = await aio_pika.connect(
-                with_heartbeat(self._url), client_properties={"connection_name": self._name}
-            )
+        url = self._urls[self._host]
+        async with asyncio.timeout(CONNECT_TIMEOUT if len(self._urls) == 1 else CONNECT_TIMEOUT_OF_EACH):
+            connection = await aio_pika.connect(url, client_properties={"connection_name": self._name})
         lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         connection.close_callbacks.add(lambda *_: None if lost.done() else lost.set_result(None))
         try:
@@ -125,6 +129,11 @@ class Link:
             self._up.clear()
             self._connection = None
             await _close_quietly(connection)
+
+    def _refusal_of(self, error: Exception) -> DuebellError | None:
+        refusal = _refusal_of(error, self._urls[self._host])
+        # Another host may have a name.
+        return None if isinstance(refusal, Unreachable) and len(self._urls) > 1 else refusal
 
 
 def _refusal_of(error: Exception, url: str) -> DuebellError | None:

@@ -6,25 +6,34 @@ log line per try.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from urllib.parse import parse_qsl
 
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
-from yarl import URL
 
 from shared.amqp import wire
 from shared.amqp.topology import Kind, declare_passively, declare_topology, find_topology
 from shared.amqp.wire import WireChannel, WireConnection, lost_connections_as_errors
 from shared.contract.names import Names
+from shared.runtime.addresses import parse_address
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
 from shared.runtime.loops import cancel_and_wait, mark_turn, waiting_outside
 
 CONNECT_TIMEOUT = 10.0
+# With several hosts, each has a share of its own: one that accepts the connection and says nothing is left.
+CONNECT_TIMEOUT_OF_EACH = 5.0
 CHANNEL_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 3.0
 HEARTBEAT_SECONDS = 10
+# A node that is frozen is left for another one sooner.
+HEARTBEAT_SECONDS_OF_EACH = 5
+# So long a node may block publishers, in a memory or disk alarm, before another one is tried.
+MAX_BLOCKED_SECONDS = 30.0
 
 # What a call raises when the broker is lost or stalled, if it is wrapped in `lost_connections_as_errors`.
 BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
@@ -33,11 +42,14 @@ BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 class Broker:
     """Keeps one connection up. Use `async with Broker(...).connected()`, then `open_channel` for each channel."""
 
-    def __init__(self, url: str, *, name: str, names: Names) -> None:
-        self._url = _with_heartbeat(url)
+    def __init__(self, url: str, *, name: str, names: Names, max_blocked_seconds: float = MAX_BLOCKED_SECONDS) -> None:
+        self._urls = urls_of_hosts(url)
+        self._host = 0  # the place in `_urls` of the host that is connected, or tried
         self._name = name
         self.names = names
+        self._max_blocked_seconds = max_blocked_seconds
         self._connection: WireConnection | None = None
+        self._lost: asyncio.Future[BaseException | None] | None = None
         self._up = asyncio.Event()
 
     @asynccontextmanager
@@ -61,17 +73,25 @@ class Broker:
             await self._up.wait()
 
     async def wait_until_publishable(self) -> None:
-        """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm."""
+        """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm. With
+        several hosts, leave one that blocks it for long.
+        """
+        blocked_since: tuple[WireConnection, float] | None = None
         while True:
             mark_turn()
-            transport = (await self._wait_for_connection()).transport
-            if transport is None:
+            connection = await self._wait_for_connection()
+            if connection.transport is None:
                 raise ConnectionError("the broker connection was lost")
             with suppress(TimeoutError):
                 # ready() never ends if the connection dies while it is blocked, so check again every second.
                 async with asyncio.timeout(1.0):
-                    await transport.ready()
+                    await connection.transport.ready()
                 return
+            now = time.monotonic()
+            if blocked_since is None or blocked_since[0] is not connection:
+                blocked_since = connection, now
+            elif now - blocked_since[1] > self._max_blocked_seconds and len(self._urls) > 1:
+                self._leave("it blocks publishers")
 
     @asynccontextmanager
     async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
@@ -92,6 +112,11 @@ class Broker:
         if self._connection is None:  # lost while this task was waking up
             raise ConnectionError("the broker connection was lost")
         return self._connection
+
+    def _leave(self, problem: str) -> None:
+        """Give the connection up; `_keep_connected` goes on to the next host."""
+        if self._lost is not None and not self._lost.done():
+            self._lost.set_result(ConnectionError(problem))
 
     async def _ensure_topology(self, connection: WireConnection) -> None:
         """Declare the topology. If the user has no right to, check that it exists."""
@@ -117,31 +142,35 @@ class Broker:
                 problem = "the connection was closed"
             except Exception as error:  # noqa: BLE001 - any error is logged and retried
                 problem = " ".join(f"{type(error).__name__}: {error}".split())
-            pause = backoff.next_pause()
+            # The pause between two tries of one host grows as usual; meanwhile the other hosts are tried.
+            pause = backoff.next_pause() / len(self._urls)
             get_log().warning(
                 "broker_not_ready",
                 problem=f"cannot use the broker at AMQP_URL: {problem}",
                 connection=self._name,
+                host=host_of(self._urls[self._host]),
                 retry_in_seconds=round(pause, 1),
             )
+            self._host = (self._host + 1) % len(self._urls)
             await asyncio.sleep(pause)
 
     async def _connect_until_lost(self, backoff: Backoff) -> None:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            connection = await wire.connect(self._url, self._name)
+        url = self._urls[self._host]
+        async with asyncio.timeout(CONNECT_TIMEOUT if len(self._urls) == 1 else CONNECT_TIMEOUT_OF_EACH):
+            connection = await wire.connect(url, self._name)
         lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
         try:
-            self._connection = connection
+            self._connection, self._lost = connection, lost
             await self._ensure_topology(connection)
             self._up.set()
             backoff.reset()
-            get_log().info("broker_connected", connection=self._name)
+            get_log().info("broker_connected", connection=self._name, host=host_of(url))
             if (error := await lost) is not None:
                 raise ConnectionError(str(error))
         finally:
             self._up.clear()
-            self._connection = None
+            self._connection = self._lost = None
             await close_quietly(connection)
 
 
@@ -165,7 +194,30 @@ async def close_quietly(resource: AbstractChannel | AbstractConnection) -> None:
             await resource.close()
 
 
-def _with_heartbeat(url: str) -> str:
-    """Set the heartbeat. aiormq notices a stalled broker after about three; by its default that takes three minutes."""
-    address = URL(url)
-    return url if "heartbeat" in address.query else str(address.update_query(heartbeat=HEARTBEAT_SECONDS))
+def urls_of_hosts(url: str) -> list[str]:
+    """Return the URL of each host that AMQP_URL names. Each has a heartbeat, by which a frozen node is noticed after
+    about three of them; aiormq's default would take three minutes.
+    """
+    address = parse_address(url)
+    if "heartbeat" not in dict(parse_qsl(address.query)):
+        seconds = HEARTBEAT_SECONDS if len(address.hosts) == 1 else HEARTBEAT_SECONDS_OF_EACH
+        query = "&".join(filter(None, [address.query, f"heartbeat={seconds}"]))
+        address = replace(address, query=query)
+    return [str(address.with_host(host)) for host in address.hosts]
+
+
+def host_of(url: str) -> str:
+    """Return the host and port of the URL of one host, without its password."""
+    return parse_address(url).hosts[0]
+
+
+async def connect_to_any(url: str, name: str, timeout: float) -> WireConnection:
+    """Connect to the first host of AMQP_URL that answers within the timeout. Raises the error of the last one."""
+    *others, last = urls_of_hosts(url)
+    for one in others:
+        with suppress(*BROKER_ERRORS), lost_connections_as_errors():
+            async with asyncio.timeout(timeout):
+                return await wire.connect(one, name)
+    with lost_connections_as_errors():
+        async with asyncio.timeout(timeout):
+            return await wire.connect(last, name)

@@ -3,22 +3,16 @@ soon as one service is up, and no message is lost for lack of a queue. A service
 they exist; an operator creates them with `python -m shared.topology`.
 """
 
-import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
-import aio_pika
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
-from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelNotFoundEntity
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 from pamqp.common import FieldTable
-from pydantic import Field
-from pydantic_settings import BaseSettings
 
 from shared.contract.names import Names
 from shared.errors import TopologyMissing
-from shared.runtime.settings import AmqpUrl, load_settings
 
 # By default RabbitMQ 4 drops a message after 20 deliveries, older versions never. Duebell relies on neither: a crash
 # loop must not drop messages, so the limit is high, and a message that reaches it is parked.
@@ -109,26 +103,3 @@ def _dead_letters_to_parked(names: Names) -> FieldTable:
         "x-dead-letter-strategy": "at-least-once",
         "x-overflow": "reject-publish",
     }
-
-
-class _TopologySettings(BaseSettings):
-    amqp_url: AmqpUrl = Field(repr=False)
-    amqp_prefix: str = Field(default="", max_length=60)
-
-
-async def _declare(settings: _TopologySettings) -> None:
-    async with (
-        asyncio.timeout(60),
-        await aio_pika.connect(settings.amqp_url) as connection,
-        connection.channel() as channel,
-    ):
-        await declare_topology(channel, Names(settings.amqp_prefix))
-
-
-def main() -> None:
-    settings = load_settings(_TopologySettings)
-    try:
-        asyncio.run(_declare(settings))
-    except (AMQPError, OSError, TimeoutError) as error:
-        sys.exit(f"declaring failed: {type(error).__name__}: {error}")
-    sys.stderr.write("exchanges and queues are declared\n")

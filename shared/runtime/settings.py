@@ -42,8 +42,8 @@ def _complete(text: str, sessions: str) -> str:
 def _check_amqp_url(text: str) -> str:
     example = "amqp://user:password@host:5672/vhost"
     address = _parse_url(text, {"amqp", "amqps"}, example)
-    if len(address.hosts) > 1:
-        raise ValueError(f"is not an address such as {example}")
+    if not all(address.hosts):
+        raise ValueError("names no host, or has a comma without a host beside it")
     return str(address)
 
 
@@ -74,7 +74,9 @@ class Settings(BaseSettings):
         repr=False, description="where Postgres is, such as postgresql://user:password@host:5432/database"
     )
     amqp_url: AmqpUrl = Field(
-        repr=False, description="where RabbitMQ is, such as amqp://user:password@host:5672/vhost, or amqps://"
+        repr=False,
+        description="where RabbitMQ is, such as amqp://user:password@host:5672/vhost, or amqps://; of a cluster, "
+        "several hosts, such as amqp://user:password@a:5672,b:5672/vhost",
     )
     amqp_prefix: str = Field(
         default="", max_length=60, description="before exchange and queue names, for environments that share a broker"

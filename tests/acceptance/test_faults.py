@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ import asyncpg
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
 from aiormq.exceptions import PublishError
+from structlog.testing import capture_logs
 
+from shared.amqp.connection import Broker
+from shared.amqp.message import OutgoingMessage
+from shared.amqp.publisher import Publisher
+from shared.runtime.addresses import parse_address
 from tests.support.application import Application, an_application
 from tests.support.blocked_writes import a_write_is_blocked, block_writes
 from tests.support.builders import a_request, in_seconds
@@ -168,6 +174,28 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
         assert consumer.is_running
         assert producer.is_running
         assert "Traceback" not in consumer.log.read_text() + producer.log.read_text()
+
+
+@pytest.mark.own_stores
+async def test_a_host_that_blocks_publishers_for_long_is_left_for_the_next(stores: Stores, site: Site) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to alarm")
+    here = parse_address(site.amqp_url).hosts[0]
+    url = site.amqp_url.replace(here, f"{here},{here}")
+    with capture_logs() as logs:
+        async with Broker(url, name="test", names=site.names, max_blocked_seconds=0.2).connected() as broker:
+            await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.00001")
+            try:
+                async with Publisher(broker) as publisher:
+                    # The broker tells a connection that it is blocked when it publishes.
+                    await publisher.publish([OutgoingMessage(site.names.events, "due.event.any", b"")], timeout=1.0)
+                    with suppress(ConnectionError):
+                        await broker.wait_until_publishable()
+                problems = [line["problem"] for line in logs if line["event"] == "broker_not_ready"]
+                assert any("it blocks publishers" in problem for problem in problems), logs
+            finally:
+                await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.4")
+            await broker.wait_until_publishable()
 
 
 @pytest.mark.own_stores

@@ -8,6 +8,7 @@ import pytest
 from stack.ports import free_port
 from stack.roles import APPLICATION
 from tests.support.client_program import Installed
+from tests.support.deaf_server import Deaf
 from tests.support.eventually import SLOWEST_MACHINE
 from tests.support.stores import Stores
 
@@ -49,6 +50,14 @@ async def test_a_host_that_has_no_such_name_is_told_at_once(installed: Installed
         assert text.startswith("no host has the name 'no-such-host.invalid'")
 
 
+async def test_a_host_that_is_away_or_says_nothing_is_left_for_the_next(installed: Installed, stores: Stores) -> None:
+    url = application_url(stores)
+    async with Deaf().listening() as deaf:
+        several = url.replace("@", f"@no-such-host.invalid,127.0.0.1:{free_port()},{deaf.address},")
+        assert await installed.run(SCRIPT, several, f"{TIMEOUT}") == [], "it reports errors alone"
+        assert deaf.connections == 2, "the asynchronous and the synchronous client have tried it"
+
+
 async def test_a_broker_that_is_away_is_waited_for_up_to_the_timeout(installed: Installed) -> None:
     for error, text in await refusals(installed, f"amqp://guest:guest@127.0.0.1:{free_port()}/", timeout=1.5):
         assert error == "Unreachable"
@@ -61,6 +70,7 @@ async def test_a_broker_that_is_away_is_waited_for_up_to_the_timeout(installed: 
         ("", "(is AMQP_URL set?)"),
         ("localhost:5672", "must start with amqp:// or amqps://"),
         ("amqp://guest:secret@", "names no host"),
+        ("amqp://guest:secret@a:5672,/", "names no host"),
         ("amqp://guest:a/secret@localhost:5672/", "write / @ : # ? and % as %XX"),
     ],
 )

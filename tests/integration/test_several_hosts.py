@@ -1,37 +1,13 @@
 """Several hosts in DATABASE_URL: each has a share of the time, and the one that was used last is asked first."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
 
 from shared.postgres.database import Database
 from shared.postgres.pool import open_pool
+from tests.support.deaf_server import Deaf
 from tests.support.stores import Site
-
-
-@dataclass(slots=True)
-class Deaf:
-    """Accepts connections and says nothing, as a primary does that hangs."""
-
-    address: str = ""
-    connections: int = 0
-
-    @asynccontextmanager
-    async def listening(self) -> AsyncIterator["Deaf"]:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.connections += 1
-            with suppress(ConnectionError):
-                while await reader.read(4096):
-                    pass
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            yield self
 
 
 def behind(site: Site, *hosts: str) -> str:

@@ -79,9 +79,12 @@ def test_a_payload_at_its_limit_and_all_beside_it_fit_into_a_message_of_rabbitmq
     assert largest + 2 * MAX_BYTES_BESIDE_PAYLOAD < 16 * 1024 * 1024
 
 
-def test_a_broker_has_one_address() -> None:
-    with pytest.raises(ValidationError):
-        Settings(database_url=POSTGRES, amqp_url="amqp://u:p@mq1:5672,mq2:5672/")
+def test_a_broker_may_have_several_hosts_and_none_is_missing() -> None:
+    several = "amqp://u:p@mq1:5672,mq2:5672/"
+    assert Settings(database_url=POSTGRES, amqp_url=several).amqp_url == several
+    for wrong in ("amqp://u:p@mq1,/", "amqp://u:p@/"):
+        with pytest.raises(ValidationError, match="host"):
+            Settings(database_url=POSTGRES, amqp_url=wrong)
 
 
 @pytest.mark.parametrize("kind", [Settings, ConsumerSettings, ProducerSettings, DeliverySettings])
