@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from cli import commands, deliveries, jobs, parked, preview, status, unrouted, why
+from cli import commands, deliveries, job_list, job_show, parked, preview, status, unrouted, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
@@ -37,8 +37,8 @@ def _options(
 
 for command in (commands.schedule, commands.cancel, commands.pause, commands.resume, commands.trigger):
     app.command(rich_help_panel="Commands to a job")(command)
-app.command("list", rich_help_panel="Looking")(jobs.list_)
-app.command(rich_help_panel="Looking")(jobs.show)
+app.command("list", rich_help_panel="Looking")(job_list.list_)
+app.command(rich_help_panel="Looking")(job_show.show)
 app.command(rich_help_panel="Looking")(why.why)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)

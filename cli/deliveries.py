@@ -8,8 +8,9 @@ import typer
 from cli.command_runner import run
 from cli.deliveries_sql import Wanted, attempts_of, list_deliveries, read_delivery
 from cli.errors import BadUsage, Failure
-from cli.jobs import Limit, Since, Topic, Until, moment, show_attempts, with_raw_payload
+from cli.job_show import show_attempts, with_raw_payload
 from cli.output import AsJson, Output, Timezone, Yes, require_consent
+from cli.selection import DEFAULT_LIMIT, Limit, Since, Topic, Until, moment
 from cli.stores import Stores
 from cli.table_layout import Column
 from delivery.store import replay as failed_deliveries
@@ -43,7 +44,7 @@ def list_(
     topic: Topic = None,
     since: Since = None,
     until: Until = None,
-    limit: Limit = 50,
+    limit: Limit = DEFAULT_LIMIT,
     timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:

@@ -6,6 +6,7 @@ in the zone of the reader.
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -92,8 +93,20 @@ class Output:
         else:
             self.say(text)
 
+    def suggest(self, command: str, why: str = "") -> None:
+        """Name a command to run next. It is not wrapped: a terminal gives it back whole when it is copied."""
+        if self.as_json:
+            sys.stderr.write(f"{why}{command}\n")
+        else:
+            text = Text(why).append(printable(command), style="cyan")
+            self.console.print(text, no_wrap=True, crop=False, overflow="ignore", soft_wrap=True)
+
     def table(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
-        """Print a line for each row. Where even the most important columns have no room, print a sheet for each row."""
+        """Print a line for each row, nothing without rows. Where even the most important columns have no room, print a
+        sheet for each row.
+        """
+        if not rows:
+            return
         if title is not None:
             self.say(f"\n{title}", "bold")
         texts = [[self._cell(row.get(column.name)) for column in columns] for row in rows]
@@ -106,7 +119,7 @@ class Output:
             return
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
         for index, width in zip(layout.shown, layout.widths, strict=True):
-            table.add_column(wrap(titles[index], width), width=width, no_wrap=True)
+            table.add_column("\n".join(textwrap.wrap(titles[index], width)), width=width, no_wrap=True)
         for row, cells in zip(rows, texts, strict=True):
             table.add_row(*(
                 Text(wrap(cells[index], width) if columns[index].wraps else cells[index],

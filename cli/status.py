@@ -1,7 +1,7 @@
 """`duebell status`: backlog, lateness, queue depths, running services, and a list of what needs attention."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -15,7 +15,7 @@ from cli.table_layout import Column
 from cli.watching import Watch, show
 from shared.reading.attention import SERVICES, Attention, amount, what_needs_attention
 from shared.reading.overview import Instance, Overview, read_overview
-from shared.reading.times import describe_duration
+from shared.reading.times import describe_distance, describe_duration
 
 QUEUE_TIMEOUT = 5.0
 QUEUE_COLUMNS = (Column("queue"), Column("messages"), Column("consumers"))
@@ -147,14 +147,14 @@ def _print(out: Output, seen: Overview, queues: dict[str, Queue], attention: lis
     )
     out.say("")
     if seen.instances:
-        out.table(SERVICE_COLUMNS, [_service_row(one) for one in _shown(seen.instances)])
+        out.table(SERVICE_COLUMNS, [_service_row(one, seen.now) for one in _shown(seen.instances)])
     else:
         out.say("No process of a service was seen in the last hour.")
     if attention:
         out.say("\nAttention", "bold")
     for one in attention:
         out.say(f"{'!' if one.is_problem else '·'} {one.text}", "red" if one.is_problem else "")
-        out.say(f"    {one.next}", "cyan")
+        out.suggest(one.next, "    ")
     if not any(one.is_problem for one in attention):
         out.say("\nAll well.", "green")
 
@@ -190,12 +190,11 @@ def _shown(instances: list[Instance]) -> list[Instance]:
     return [one for one in instances if one.state != "stopped" or one.service not in alive]
 
 
-def _service_row(one: Instance) -> dict[str, Any]:
-    ago = "now" if one.silent_for < timedelta(seconds=1) else f"{describe_duration(one.silent_for)} ago"
+def _service_row(one: Instance, now: datetime) -> dict[str, Any]:
     return {
         "service": one.service,
         "state": one.state,
-        "last_seen": ago,
+        "last_seen": describe_distance(now - one.silent_for, now),
         "host": one.host,
         "started_at": one.started_at,
         "version": one.version,

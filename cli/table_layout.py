@@ -39,12 +39,13 @@ class Layout:
 def fit(columns: Sequence[Column], titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Layout | None:
     """Return the best layout in `width` cells, or None if even the columns of rank 0 have no room side by side."""
     texts = [[row[index] for row in rows] for index in range(len(columns))]
-    natural = [
-        max([_longest_piece(title), *(cell_len(line) for text in of_column for line in text.splitlines())])
-        for title, of_column in zip(titles, texts, strict=True)
+    cells = [max((cell_len(line) for text in of_column for line in text.splitlines()), default=0)
+             for of_column in texts]  # fmt: skip
+    natural = [max(cell_len(title), width_of_cells) for title, width_of_cells in zip(titles, cells, strict=True)]
+    smallest = [
+        max(_longest_word(title), min(width_of_cells, column.wraps) if column.wraps else width_of_cells)
+        for column, title, width_of_cells in zip(columns, titles, cells, strict=True)
     ]
-    smallest = [min(full, column.wraps) if column.wraps else full
-                for column, full in zip(columns, natural, strict=True)]  # fmt: skip
     # Columns without a value go before others, whatever their rank.
     is_empty = [all(text in {"", "-"} for text in of_column) for of_column in texts]
     shown = list(range(len(columns)))
@@ -88,8 +89,8 @@ def _wrapped(line: str, width: int) -> list[str]:
     return [*lines, current.rstrip()] if current.strip() else lines
 
 
-def _longest_piece(title: str) -> int:
-    return max((cell_len(piece.strip()) for piece in _PIECE.findall(title)), default=0)
+def _longest_word(title: str) -> int:
+    return max((cell_len(piece) for piece in title.split()), default=0)
 
 
 def _total(widths: Sequence[int]) -> int:

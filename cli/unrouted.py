@@ -53,7 +53,7 @@ def _say_keys(out: Output, shown: list[KeptMessage]) -> None:
     """Say for which routing keys no queue was bound: a topic that is misspelt stands out."""
     keys = Counter(str(one.summary()["routing_key"]) for one in shown).most_common(MAX_KEYS_NAMED)
     out.say("No queue was bound for " + ", ".join(f"{key} ({number:,})" for key, number in keys))
-    out.say("Bind one, then: duebell unrouted resend --all", "cyan")
+    out.suggest("duebell unrouted resend --all", "Bind one, then: ")
 
 
 @app.command()

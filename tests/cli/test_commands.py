@@ -282,7 +282,7 @@ async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site,
     async with running_consumer(site):
         await app.request({"id": "tea", "at": "2030-01-01T00:00:00Z"})
         listed = await at_a_terminal(site, "list")
-        assert "next run at" in listed
+        assert "rings UTC" in listed
         assert "1 pending" in listed
         refused = await at_a_terminal(site, "cancel tea", answer="n\n")
         assert "This cancels tea. Go on? [y/N]" in refused
