@@ -11,11 +11,11 @@ from cli.command_runner import run
 from cli.deliveries_sql import deliveries_of_job
 from cli.errors import Failure
 from cli.output import AsJson, Output, Timezone
-from cli.preview import marked_occurrences
 from cli.stores import Stores
 from cli.table_layout import Column
 from shared.reading.jobs import read_job
 from shared.recurrence import BadRule, Occurrence, RuleSpec
+from shared.recurrence.marked import marked_occurrences
 from shared.why.explain import explain
 from shared.why.store import read_facts
 
@@ -94,6 +94,6 @@ def _upcoming(job: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"at": job["next_run_at"], "local": None, "note": None}]
     try:
         start = Occurrence(job["next_run_at"], job["rule_index"])
-        return marked_occurrences(RuleSpec(**job["rule"]), UPCOMING_SHOWN, start)
+        return [asdict(one) for one in marked_occurrences(RuleSpec(**job["rule"]), UPCOMING_SHOWN, start)]
     except BadRule as error:
         raise Failure(f"the job's rule cannot be read: {error}") from None

@@ -37,7 +37,10 @@ class _MigrateSettings(BaseSettings):
 
 def _migrations() -> list[tuple[int, str, str]]:
     files = [f for f in resources.files("shared.postgres.migrations").iterdir() if f.name.endswith(".sql")]
-    return [(int(f.name.split("_")[0]), f.name, f.read_text()) for f in sorted(files, key=lambda f: f.name)]
+    found = [(int(f.name.split("_")[0]), f.name, f.read_text()) for f in sorted(files, key=lambda f: f.name)]
+    if [version for version, _, _ in found] != list(range(1, len(found) + 1)):
+        raise ValueError("two migrations have one number, or a number is missing: the later one would not be applied")
+    return found
 
 
 def _grants() -> str:

@@ -91,6 +91,8 @@ class ListedJob:
     rrule: str | None
     cron: str | None
     every_seconds: int | None
+    timezone: str | None  # of the rule
+    start_at: str | None  # of the rule
     has_webhook: bool
 
 
@@ -175,6 +177,7 @@ select last.id as last_id, last.moment as last_moment, last.place as rows_read, 
       select jobs.id, status, topic, coalesce(finished_at, retry_at, next_run_at) as moment, next_run_at, retry_at,
              refusals, revision, life, sequence, last_due_at, finished_at, owner, rule->>'rrule' as rrule,
              rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
+             rule->>'timezone' as timezone, rule->>'start_at' as start_at,
              webhook->>'url' is not null as has_webhook
         from jobs where jobs.id = fitting.id limit 1) as job on true
  order by fitting.place

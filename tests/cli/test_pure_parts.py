@@ -8,12 +8,13 @@ import pytest
 from cli.errors import BadUsage, Failure
 from cli.kept_queue import Found, choose
 from cli.parked_message import PARKED, Parked
-from cli.preview import looks_like_cron, marked_occurrences
+from cli.preview import looks_like_cron
 from cli.time_arguments import parse_duration, parse_moment
 from cli.unrouted_message import Unrouted
 from shared.amqp.message import IncomingMessage
 from shared.contract.names import Names
 from shared.recurrence import RuleSpec
+from shared.recurrence.marked import marked_occurrences
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
 NAMES = Names("x.")
@@ -51,7 +52,7 @@ def test_cron_is_told_from_an_rrule(rule: str) -> None:
 
 
 def notes(rule: RuleSpec, count: int) -> list[str | None]:
-    return [one["note"] for one in marked_occurrences(rule, count)]
+    return [one.note for one in marked_occurrences(rule, count)]
 
 
 def test_a_time_that_the_clocks_skip_is_marked_as_moved() -> None:
