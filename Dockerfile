@@ -14,6 +14,7 @@ COPY shared shared
 COPY consumer consumer
 COPY producer producer
 COPY delivery delivery
+COPY console console
 COPY examples examples
 COPY cli cli
 COPY duebell duebell

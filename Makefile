@@ -7,7 +7,7 @@ UV := .stack/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-version 3.11
 # A warning ends the build.
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs --quiet build --strict
-CODE := $(wildcard cli consumer producer delivery shared stack client examples bench tools tests)
+CODE := $(wildcard cli console consumer producer delivery shared stack client examples bench tools tests)
 
 .PHONY: help setup prometheus extras demo birthdays up check test platforms mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
 

@@ -10,6 +10,7 @@ DEFINITIONS = ROLES / "rabbitmq.json"
 
 OPERATOR = "duebell"
 READER = "duebell_reader"
+CONSOLE = "duebell_console"
 APPLICATION = "my-app"
 _VARIABLES = {
     OPERATOR: "RABBITMQ_PASSWORD",
@@ -17,6 +18,7 @@ _VARIABLES = {
     "duebell_producer": "PRODUCER_PASSWORD",
     "duebell_delivery": "DELIVERY_PASSWORD",
     READER: "READER_PASSWORD",
+    CONSOLE: "CONSOLE_PASSWORD",
     APPLICATION: "APPLICATION_PASSWORD",
 }
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from stack import processes
+from stack import processes, roles
 from stack.directory import RECORDS
 from stack.errors import StartError
 from stack.ports import LOOPBACK, free_port
@@ -24,6 +24,7 @@ from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of
 
 SERVICES = ("consumer", "producer", "delivery")
+CONSOLE = "console"
 RECEIVER = "examples.receiver"
 DEMO_SECRET = "demo"  # noqa: S105 - its name
 PROJECT = Path(__file__).parent.parent
@@ -55,6 +56,13 @@ class ServiceContext:
             }
             for service in SERVICES
         }
+        own[CONSOLE] = {
+            "DATABASE_URL": postgres.url_of(roles.READER),
+            "AMQP_URL": rabbitmq.url_of(roles.CONSOLE),
+            # It listens on this machine alone.
+            "CONSOLE_OPEN_ON_LOOPBACK": "true",
+        }
+        own["consumer"]["OPERATOR_USERS"] = roles.CONSOLE
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         # Everything here is on this machine, which Duebell otherwise refuses to call.
         here = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128"}
@@ -170,6 +178,18 @@ class Receiver(Service):
         return {"RECEIVER_HOST": LOOPBACK, "RECEIVER_PORT": str(self.port)}
 
 
+class Console(Service):
+    """The web console. Its pages have a port of their own; `url` is where they are."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        super().__init__(context, CONSOLE)
+        self.page_port = free_port()
+        self.url = f"http://{LOOPBACK}:{self.page_port}"
+
+    def _address(self) -> dict[str, str]:
+        return {**super()._address(), "CONSOLE_HOST": LOOPBACK, "CONSOLE_PORT": str(self.page_port)}
+
+
 def answers(port: int, path: str) -> bool:
     """Tell whether a GET of the path on this port answers 200."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=2)
@@ -185,6 +205,19 @@ def answers(port: int, path: str) -> bool:
 @contextmanager
 def receiver(context: ServiceContext) -> Iterator[Receiver]:
     started = Receiver(context)
+    started.log.unlink(missing_ok=True)
+    started.start()
+    try:
+        started.wait_ready()
+        yield started
+    finally:
+        started.stop()
+
+
+@contextmanager
+def console(context: ServiceContext) -> Iterator[Console]:
+    """The console, ready, until the block ends; the stores have to be prepared."""
+    started = Console(context)
     started.log.unlink(missing_ok=True)
     started.start()
     try:

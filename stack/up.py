@@ -21,7 +21,7 @@ from stack.errors import DirectoryInUseError, StackError, last_lines
 from stack.prometheus import Prometheus, scrape_targets
 from stack.rabbitmq import MANAGEMENT
 from stack.roles import READER
-from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, receiver, services
+from stack.services import CONSOLE, DEMO_SECRET, SERVICES, Service, ServiceContext, console, receiver, services
 from stack.stores import stores
 
 ENDPOINTS = "endpoints.json"
@@ -55,9 +55,12 @@ def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
         if names:
             print(f"Migrating, and starting {_listed(names)} …", flush=True)
         context = ServiceContext.on(postgres, rabbitmq, directory, logs)
-        started: dict[str, Service] = dict(running.enter_context(services(context, names)))
+        with_stores = [name for name in names if name != CONSOLE]
+        started: dict[str, Service] = dict(running.enter_context(services(context, with_stores)))
         if "delivery" in names:
             started["receiver"] = running.enter_context(receiver(context))
+        if CONSOLE in names:
+            started[CONSOLE] = running.enter_context(console(context))
         endpoints = {
             "database_url": postgres.url,
             "amqp_url": rabbitmq.url,
@@ -160,11 +163,12 @@ Ctrl-C stops everything.
 
 
 def _where_to_look(endpoints: Mapping[str, str]) -> str:
+    pages = f"  Look at everything, and act, in the console: {endpoints[CONSOLE]}\n" if CONSOLE in endpoints else ""
     if url := endpoints.get("prometheus"):
-        return f"""  Metrics are collected: see the alerts at {url}/alerts, and draw what you like at {url}/graph.
-"""
-    return """  Prometheus is not installed: after `make prometheus`, metrics are collected and alerts watched, too.
-"""
+        text = f"Metrics are collected: see the alerts at {url}/alerts, and draw what you like at {url}/graph."
+    else:
+        text = "Prometheus is not installed: after `make prometheus`, metrics are collected and alerts watched, too."
+    return f"{pages}  {text}\n"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -187,7 +191,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m stack.up", description="The whole stack on this machine.")
     parser.add_argument("--directory", type=Path, default=STACK, help="where its files go (default: .stack)")
     parser.add_argument(
-        "--services", nargs="*", default=SERVICES, help="which services to start; none of them: only the stores"
+        "--services",
+        nargs="*",
+        default=(*SERVICES, CONSOLE),
+        help="which services to start; none of them: only the stores",
     )
     return parser.parse_args(arguments)
 

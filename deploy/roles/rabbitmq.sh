@@ -5,7 +5,7 @@ set -eu
 
 filled=/var/lib/rabbitmq/definitions.json
 script='s/@PREFIX@//g'
-for name in RABBITMQ CONSUMER PRODUCER DELIVERY READER APPLICATION; do
+for name in RABBITMQ CONSUMER PRODUCER DELIVERY READER CONSOLE APPLICATION; do
     eval "password=\${${name}_PASSWORD:?is not set}"
     case $password in
     *[!A-Za-z0-9_-]*) echo "${name}_PASSWORD: may have letters, digits, - and _ only" >&2 && exit 1 ;;

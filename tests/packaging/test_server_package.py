@@ -86,6 +86,7 @@ def test_the_command_line_starts_and_says_its_version(scripts: Path, tmp_path: P
         ("duebell-consumer", {"DATABASE_URL", "AMQP_URL"}),
         ("duebell-producer", {"DATABASE_URL", "AMQP_URL"}),
         ("duebell-delivery", {"DATABASE_URL", "AMQP_URL"}),
+        ("duebell-console", {"DATABASE_URL", "AMQP_URL"}),
         ("duebell-migrate", {"DATABASE_URL"}),
         ("duebell-topology", {"AMQP_URL"}),
     ],
@@ -102,7 +103,7 @@ def test_every_script_is_started_above(scripts: Path) -> None:
     assert {path.name for path in scripts.glob("duebell*")} == PROJECT["project"]["scripts"].keys()
     assert PROJECT["project"]["scripts"].keys() == {
         "duebell",
-        *(f"duebell-{name}" for name in ("consumer", "producer", "delivery", "migrate", "topology")),
+        *(f"duebell-{name}" for name in ("console", "consumer", "producer", "delivery", "migrate", "topology")),
     }
 
 

@@ -39,7 +39,9 @@ class Package:
 METADATA = ("pyproject.toml", "README.md", "LICENSE")
 CLIENT_PACKAGE = Package("client", CLIENT, (*METADATA, "duebell/**/*"))
 SERVER_PACKAGE = Package(
-    "server", ROOT, (*METADATA, "cli/**/*", "consumer/**/*", "delivery/**/*", "producer/**/*", "shared/**/*")
+    "server",
+    ROOT,
+    (*METADATA, *(f"{name}/**/*" for name in ("cli", "console", "consumer", "delivery", "producer", "shared"))),
 )
 
 

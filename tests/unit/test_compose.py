@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 
 from shared.runtime.settings import Settings
 from stack.roles import role_of
-from stack.services import PREPARATIONS, SERVICES
+from stack.services import CONSOLE, PREPARATIONS, SERVICES
 from tests.support.monitoring import DASHBOARDS
 from tests.support.services import ROOT
 
@@ -24,7 +24,7 @@ def modules() -> dict[str, str]:
 
 
 def test_it_starts_what_the_local_stack_starts() -> None:
-    expected = {**{name: name for name in SERVICES}, **PREPARATIONS, "receiver": "examples.receiver"}
+    expected = {**{name: name for name in SERVICES}, CONSOLE: CONSOLE, **PREPARATIONS, "receiver": "examples.receiver"}
     assert modules() == expected
 
 
@@ -53,7 +53,7 @@ def test_a_service_comes_with_its_own_users_after_the_preparations(service: str)
 
 def test_what_is_published_is_published_on_this_machine_only() -> None:
     published = {name: part["ports"] for name, part in PARTS.items() if "ports" in part}
-    assert published.keys() == {"postgres", "rabbitmq", "receiver", "prometheus", "grafana"}
+    assert published.keys() == {"postgres", "rabbitmq", "console", "receiver", "prometheus", "grafana"}
     variables = []
     for port in (port for ports in published.values() for port in ports):
         parts = re.fullmatch(r"127[.]0[.]0[.]1:\$\{([A-Z_]+_PORT):-(\d+)\}:(\d+)", port)
@@ -68,7 +68,7 @@ def test_one_service_builds_the_image_and_the_others_use_it() -> None:
     """If several build it, the first `up --build` fails as they collide over its tag, and each `up` recreates all."""
     assert [name for name, part in PARTS.items() if "build" in part] == ["migrate"]
     with_it = {name: part for name, part in PARTS.items() if part["image"] == IMAGE}
-    assert with_it.keys() == {*SERVICES, *PREPARATIONS, "receiver", "cli"}
+    assert with_it.keys() == {*SERVICES, CONSOLE, *PREPARATIONS, "receiver", "cli"}
     assert [name for name, part in with_it.items() if part.get("pull_policy") != "never"] == ["migrate"]
 
 

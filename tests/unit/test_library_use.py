@@ -16,7 +16,7 @@ import pytest
 from shared.amqp.wire.compat import TESTED_VERSIONS
 from tests.support.services import ROOT
 
-PACKAGES = ["shared", "consumer", "producer", "delivery", "cli"]
+PACKAGES = ["shared", "consumer", "producer", "delivery", "cli", "console"]
 CLIENT = ROOT / "client" / "duebell"
 # Private by their look alone: all of them are documented.
 DOCUMENTED = {"os._exit", "_asdict", "_replace", "_fields"}

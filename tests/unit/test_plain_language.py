@@ -14,10 +14,10 @@ import pytest
 from tests.support.services import ROOT
 
 CODE = [
-    "bench", "cli", "client", "consumer", "delivery", "deploy", "examples", "producer", "shared", "stack", "tests",
-    "tools",
+    "bench", "cli", "client", "console", "consumer", "delivery", "deploy", "examples", "producer", "shared", "stack",
+    "tests", "tools",
 ]  # fmt: skip
-SUFFIXES = {".py", ".sql", ".sh", ".mjs", ".yml", ".conf"}
+SUFFIXES = {".py", ".sql", ".sh", ".mjs", ".yml", ".conf", ".html", ".css"}
 ALSO = ["Dockerfile", "Makefile", "docker-compose.yml", "duebell", ".ci/run", ".ci/audit"]
 NOT_OURS = {"node_modules", "__pycache__", ".venv"}
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()
@@ -42,7 +42,7 @@ OLD_MODULES = {
     "scene", "sight", "steering", "tallies", "telling", "town", "volley",
 }  # fmt: skip
 
-PACKAGES_WITH_SHARED_CONSTANTS = ["shared", "consumer", "producer", "delivery", "cli"]
+PACKAGES_WITH_SHARED_CONSTANTS = ["shared", "consumer", "producer", "delivery", "cli", "console"]
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("consumer", "producer", "delivery", "shared")
+PACKAGES = ("consumer", "producer", "delivery", "console", "shared")
 
 
 @dataclass(frozen=True, slots=True)

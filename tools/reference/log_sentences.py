@@ -61,6 +61,9 @@ SENTENCES = {
     "secrets_file_unreadable": "The file of signing secrets cannot be read. Those read before are used. Said once a "
     "minute.",
     "secrets_file_readable": "The file of signing secrets can be read again.",
+    "command_not_sent": "A command of a visitor of the console was not sent: RabbitMQ did not take it.",
+    "page_not_read": "A page of the console could not be read from the database. Its reader is told.",
+    "page_failed": "A bug worth a report: a page of the console could not be made.",
     "stopping": "A signal came. The service takes no more work and finishes what it has.",
     "stopped": "The service has ended in good order.",
     "abandoned": "The service ended with work under way: the grace time was over, or a second signal came.",

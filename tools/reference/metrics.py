@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
+from console.metrics import Metrics as ConsoleMetrics
 from consumer.metrics import Metrics as ConsumerMetrics
 from delivery.metrics import Metrics as DeliveryMetrics
 from producer.metrics import Metrics as ProducerMetrics
@@ -52,12 +53,13 @@ def exported() -> dict[str, set[str]]:
 
 
 def _registries() -> dict[str, CollectorRegistry]:
-    made = {service: CollectorRegistry() for service in ("consumer", "producer", "delivery")}
+    made = {service: CollectorRegistry() for service in ("consumer", "producer", "delivery", "console")}
     ConsumerMetrics(made["consumer"])
     producer = ProducerMetrics(made["producer"])
     for lane in (DUE_NOW, OVERDUE, RETRY, TRIGGERS):
         producer.of_lane(lane.name)
     DeliveryMetrics(made["delivery"])
+    ConsoleMetrics(made["console"])
     return made
 
 

@@ -6,6 +6,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from console.settings import ConsoleSettings
 from consumer.settings import ConsumerSettings
 from delivery.settings import DeliverySettings
 from producer.settings import ProducerSettings
@@ -16,6 +17,7 @@ SERVICES: dict[str, type[Settings]] = {
     "consumer": ConsumerSettings,
     "producer": ProducerSettings,
     "delivery": DeliverySettings,
+    "console": ConsoleSettings,
 }
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "max_length": "characters: at most"}
 

@@ -1,0 +1,174 @@
+"""One schedule: why it has or has not fired, what comes next, what happened, and what can be done with it."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from console.acting import JOB_ACTIONS, act_on
+from console.commands import Answer
+from console.copying import as_command_line, as_json, as_python
+from console.web.context import Visit
+from console.web.failures import PageFailure, not_found
+from console.web.forms import Form
+from console.web.streams import LIST_SECONDS, live
+from shared.reading.deliveries import DeliveriesWanted, DeliveryState, list_deliveries, read_attempts
+from shared.reading.jobs import Job, read_job
+from shared.reading.rules import describe_rule
+from shared.recurrence import BadRule, Occurrence, RuleSpec
+from shared.recurrence.marked import MarkedOccurrence, marked_occurrences
+from shared.why.explain import explain
+from shared.why.store import read_facts
+from shared.why.timeline import describe_entry
+
+UPCOMING = 10
+DELIVERIES_SHOWN = 10
+MAX_TIMELINE = 50
+
+
+async def show(visit: Visit) -> Response:
+    values = await _read(visit)
+    status = 200 if values["job"] or values["entries"] else 404
+    return visit.console.renderer.page("schedule.html", visit, status, **values)
+
+
+async def stream(visit: Visit) -> Response:
+    async def part(visit: Visit) -> str:
+        return visit.console.renderer.text("schedule_live.html", visit, **await _read(visit))
+
+    return live(visit, part, LIST_SECONDS)
+
+
+async def act(visit: Visit, form: Form) -> Response:
+    action = form.text("action")
+    if action not in JOB_ACTIONS:
+        raise PageFailure(400, "Nothing was sent", "There is no such action.")
+    [verdict] = await act_on(visit, [_id_of(visit)], action, form.text("note"))
+    return visit.console.renderer.page("schedule.html", visit, **{**await _read(visit), "verdict": verdict})
+
+
+async def _read(visit: Visit) -> dict[str, Any]:
+    job_id = _id_of(visit)
+    async with visit.console.reading() as connection:
+        facts = await read_facts(connection, job_id)
+        job = await read_job(connection, job_id)
+        wanted = [DeliveriesWanted(state, job_id) for state in DeliveryState]
+        pages = [await list_deliveries(connection, one, DELIVERIES_SHOWN) for one in wanted]
+        deliveries = sorted((one for page in pages for one in page.deliveries), key=lambda one: -one.id)[
+            :DELIVERIES_SHOWN
+        ]
+        attempts = await read_attempts(connection, [one.id for one in deliveries])
+    explanation = explain(facts, visit.zone)
+    verdict: Answer | None = None
+    rule = RuleSpec.from_json(job.rule) if job and job.rule else None
+    return {
+        "job_id": job_id,
+        "job": job,
+        "rule": rule,
+        "rule_words": _in_words(rule),
+        "says": explanation.says,
+        "to_do": explanation.to_do,
+        "tone": TONES.get(explanation.cause.value, "info"),
+        "upcoming": _upcoming(job, rule),
+        "entries": facts.entries[:MAX_TIMELINE],
+        "more_entries": len(facts.entries) > MAX_TIMELINE,
+        "describe_entry": describe_entry,
+        "tone_of": lambda what: ENTRY_TONES.get(what, ""),
+        "deliveries": deliveries,
+        "attempts": attempts,
+        "copies": _copies(job, rule, sees_payloads=visit.user.sees_payloads),
+        "verdict": verdict,
+        "shown_url": _shown_url(job, whole=visit.user.sees_payloads),
+        "again": _again(job, rule),
+        "live_url": visit.console.renderer.url("/schedule/live", id=job_id),
+    }
+
+
+# How the sentence on top is coloured, by its cause.
+TONES = {
+    **dict.fromkeys(("fired", "webhook_answered"), "good"),
+    **dict.fromkeys(("not_yet", "replaced", "rule_ended", "webhook_waits"), "info"),
+    **dict.fromkeys(
+        ("paused", "cancelled", "closed", "duplicate", "overtaken", "misfire", "webhook_retries", "breaker_open",
+         "never_heard", "forgotten"),
+        "warn",
+    ),
+    **dict.fromkeys(
+        ("rejected", "not_the_owner", "no_producer", "late", "refused", "rule_unreadable", "unrouted", "no_delivery",
+         "webhook_failed", "forbidden_address", "secret_missing", "no_consumer"),
+        "bad",
+    ),
+}  # fmt: skip
+ENTRY_TONES = {
+    **dict.fromkeys(("fired", "delivered"), "good"),
+    **dict.fromkeys(("accepted", "rescheduled", "resumed", "triggered", "replayed"), "info"),
+    **dict.fromkeys(("paused", "cancelled", "closed", "duplicate", "dropped"), "warn"),
+    **dict.fromkeys(("rejected", "unrouted", "refused", "delivery_failed"), "bad"),
+}
+
+
+def _id_of(visit: Visit) -> str:
+    job_id = visit.query.get("id", "")
+    if not 1 <= len(job_id) <= 200 or "\0" in job_id:
+        raise not_found("The address names no schedule.")
+    return job_id
+
+
+def _in_words(rule: RuleSpec | None) -> str:
+    if rule is None:
+        return "once"
+    return describe_rule(rule.rrule, rule.cron, rule.every_seconds, rule.timezone, rule.start_at)
+
+
+def _upcoming(job: Job | None, rule: RuleSpec | None) -> list[MarkedOccurrence]:
+    if job is None or job.next_run_at is None:
+        return []
+    if rule is None:
+        return [MarkedOccurrence(job.next_run_at, "", None)]
+    try:
+        return marked_occurrences(rule, UPCOMING, Occurrence(job.next_run_at, job.rule_index))
+    except BadRule:
+        return []  # the sentence on top says that the rule cannot be read
+
+
+def _shown_url(job: Job | None, *, whole: bool) -> str:
+    """Return the webhook's address. Its query may carry a secret."""
+    url = str(job.webhook["url"]) if job and job.webhook else ""
+    before, mark, _ = url.partition("?")
+    return url if whole or not mark else f"{before}?…"
+
+
+def _again(job: Job | None, rule: RuleSpec | None) -> dict[str, str]:
+    """Return what the form for a new schedule is filled with."""
+    if job is None:
+        return {}
+    filled = {"id": job.id, "topic": job.topic}
+    if rule is None:
+        return {**filled, "kind": "at"}
+    for kind, value in (("rrule", rule.rrule), ("cron", rule.cron), ("every_seconds", rule.every_seconds)):
+        if value is not None:
+            filled |= {"kind": kind, kind: str(value), "timezone": rule.timezone}
+    return filled
+
+
+def _copies(job: Job | None, rule: RuleSpec | None, *, sees_payloads: bool) -> list[tuple[str, str]]:
+    if job is None:
+        return []
+    content: dict[str, Any] = {"id": job.id}
+    if rule is None:
+        moment = job.next_run_at or job.last_due_at
+        content["at"] = moment.isoformat().replace("+00:00", "Z") if moment else None
+    else:
+        content |= {name: value for name, value in orjson.loads(rule.to_json()).items() if value is not None}
+    content["topic"] = job.topic
+    if job.misfire != "all":
+        content |= {"misfire": job.misfire, "misfire_grace_seconds": job.misfire_grace_seconds}
+    if job.webhook:
+        shown = {**job.webhook, "url": _shown_url(job, whole=sees_payloads)}
+        content["webhook"] = {name: value for name, value in shown.items() if value not in (None, {}, [])}
+    payload = job.payload if sees_payloads else None
+    return [
+        ("Command line", as_command_line(content, payload)),
+        ("Python", as_python(content, payload)),
+        ("JSON", as_json(content, payload)),
+    ]

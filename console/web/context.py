@@ -1,0 +1,89 @@
+"""What the pages share: the parts of the process, and the visitor of a request."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+
+from console.access.attempts import AttemptLimit
+from console.access.sessions import SessionKey
+from console.access.users import User
+from console.metrics import Metrics
+from console.settings import ConsoleSettings
+from console.web.cached import Cached
+from shared.contract.names import Names
+from shared.postgres.pool import Connection, Pool
+from shared.runtime.loops import Stop
+
+if TYPE_CHECKING:
+    from console.commands import CommandSender
+    from console.web.rendering import Renderer
+
+# A page reads for no longer than this in all.
+READ_TIMEOUT = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The user of a request, and the session, if the user logged in with a password."""
+
+    user: User
+    session_id: str
+    form_token: str
+    has_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    settings: ConsoleSettings
+    users: Mapping[str, User]
+    session_key: SessionKey
+    pool: Pool
+    names: Names
+    commands: "CommandSender"
+    renderer: "Renderer"
+    metrics: Metrics
+    stop: Stop
+    attempts: AttemptLimit = field(default_factory=AttemptLimit)
+    open_streams: set[object] = field(default_factory=set)
+    # Numbers of the whole installation, which every reader shares: see console.pages.now.
+    quick: Cached[dict[str, Any]] = field(default_factory=lambda: Cached(1.5))
+    slow: Cached[dict[str, Any]] = field(default_factory=lambda: Cached(10.0))
+
+    @property
+    def session_lifetime(self) -> timedelta:
+        return timedelta(hours=self.settings.console_session_hours)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Connection]:
+        """Open a transaction that cannot write, whatever the rights of the database's user are."""
+        async with self.pool.acquire(timeout=READ_TIMEOUT) as connection, connection.transaction(readonly=True):
+            yield connection
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of a visitor, with what its page needs to know of it."""
+
+    request: Request
+    console: Console
+    visitor: Visitor
+    zone: ZoneInfo
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def user(self) -> User:
+        return self.visitor.user
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def wants_fragment(self) -> bool:
+        """Whether htmx asks for a part of the page."""
+        return self.request.headers.get("HX-Request") == "true"

@@ -1,0 +1,48 @@
+"""Reads the filters of a page from its address. A filter that cannot be read is left out, and the page says so."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+from typing import TypeVar
+
+from shared.contract.fields import parse_date_time
+
+Value = TypeVar("Value")
+MAX_TEXT_LENGTH = 200
+
+
+class Filters:
+    """The filters of an address. `problems` has one line for each that could not be read."""
+
+    def __init__(self, query: Mapping[str, str], zone: tzinfo) -> None:
+        self._query = query
+        self._zone = zone
+        self.problems: list[str] = []
+
+    def text(self, name: str) -> str | None:
+        """Return the trimmed text, or None if it is empty."""
+        text = self._query.get(name, "").strip().replace("\0", "")
+        if len(text) > MAX_TEXT_LENGTH:
+            self.problems.append(f"{name}: has more than {MAX_TEXT_LENGTH} characters")
+            return None
+        return text or None
+
+    def read(self, name: str, parse: Callable[[str], Value]) -> Value | None:
+        """Return what `parse` makes of the text; None if it is empty or `parse` refuses it."""
+        text = self._query.get(name, "").strip().replace("\0", "")
+        if not text:
+            return None
+        try:
+            return parse(text)
+        except ValueError:
+            self.problems.append(f"{name}: {text[:60]!r} is not one that this page knows")
+            return None
+
+    def moment(self, name: str) -> datetime | None:
+        """Return an instant. A local time is one in the reader's zone, with or without seconds."""
+
+        def parse(text: str) -> datetime:
+            complete = f"{text}:00" if len(text) == len("2026-01-01T09:00") else text
+            moment = parse_date_time(complete)
+            return moment if moment.tzinfo else moment.replace(tzinfo=self._zone)
+
+        return self.read(name, parse)
