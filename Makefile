@@ -9,6 +9,9 @@ COMPILE := $(UV) pip compile --quiet --generate-hashes --no-header --python-vers
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs --quiet build --strict
 CODE := $(wildcard cli console consumer producer delivery shared stack client examples bench tools tests)
 
+# Without compiled tests, each process of a run compiles all of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup prometheus extras demo birthdays up check test platforms mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
 
 help: ## what there is to run

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from shared.version import VERSION
 from tests.support.services import ROOT
@@ -102,6 +100,10 @@ def forge_wheel(directory: Path, name: str, version: str) -> None:
 
 
 def test_the_bill_of_materials_is_valid_complete_and_the_same_every_time(tmp_path: Path) -> None:
+    # It takes seconds to import, which each process of a run would spend.
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     texts = []
     for number in (1, 2):
         file = tmp_path / f"{number}.json"
