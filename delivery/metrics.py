@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from delivery.attempt.retry import CallError
 from delivery.dispatch.circuit_breaker import BreakerChange
-from shared.amqp.message import PUBLISHED, PublishResult
+from shared.amqp.message import NOT_PUBLISHED
 from shared.runtime.lateness import Stage, lateness_by_stage
 
 
@@ -76,6 +76,5 @@ class Metrics:
             self.attempts.labels(result)
         for change in BreakerChange:
             self.breaker_changes.labels(change.value)
-        for publish_result in PublishResult:
-            if publish_result not in PUBLISHED:
-                self.not_announced.labels(publish_result)
+        for publish_result in NOT_PUBLISHED:
+            self.not_announced.labels(publish_result)

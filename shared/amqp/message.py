@@ -26,6 +26,9 @@ class IncomingMessage(msgspec.Struct, frozen=True, gc=False):
     headers: dict[str, Any]
     unreadable: str | None
     user_id: str | None = None  # RabbitMQ has checked it: the user of the publishing connection
+    # As they arrived: flags and properties, and the routing key, which need not be UTF-8.
+    header: bytes = b""
+    routing_key_bytes: bytes = b""
 
 
 class PublishResult(StrEnum):
@@ -37,10 +40,15 @@ class PublishResult(StrEnum):
     NACKED = "nacked"  # a queue refused it, most likely because it is full
     UNKNOWN = "unknown"  # no answer in time, or the channel was lost
     CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
+    NO_TARGET = "no_target"  # not sent: its exchange is not there, or this user may not publish to it
 
 
 # Results with which the publisher has done its work: nothing is to be published again.
 PUBLISHED = frozenset({PublishResult.CONFIRMED, PublishResult.UNROUTED})
+
+
+# Results after which an event is published again.
+NOT_PUBLISHED = (PublishResult.RETURNED, PublishResult.NACKED, PublishResult.UNKNOWN, PublishResult.CLOSED)
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
@@ -65,3 +73,12 @@ class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
     message_id: str | None = None
     # They replace `headers` if a frame of the connection has no room for those.
     short_headers: dict[str, Any] | None = None
+
+
+class RawMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message to publish with the properties that it came with, byte for byte. A queue has to take it."""
+
+    exchange: str
+    routing_key: bytes
+    header: bytes  # flags and properties
+    body: bytes

@@ -8,7 +8,7 @@ closes the channel, because its outstanding confirms can no longer be told from 
 import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Self
@@ -16,8 +16,8 @@ from typing import Self
 from aiormq.exceptions import ChannelClosed
 
 from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
-from shared.amqp.message import OutgoingMessage, PublishResult
-from shared.amqp.wire import Confirms
+from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
+from shared.amqp.wire import Confirms, PublishBatch
 
 # The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
@@ -34,11 +34,14 @@ _ATOM_LENGTH_BYTES = {ord("w"): 1, ord("s"): 1, ord("v"): 2, ord("d"): 2}
 class Publisher:
     """Publishes on its own channel, opened when needed and replaced after errors. One task at a time uses it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, owns_exchanges: bool = True) -> None:
+        """`owns_exchanges` says that it publishes to exchanges of Duebell alone, which it may declare again."""
         self._broker = broker
+        self._owns_exchanges = owns_exchanges
         self._stack = AsyncExitStack()
         self._channel: Confirms | None = None
         self._unchecked_results: frozenset[PublishResult] = frozenset()
+        self.close_reason = ""  # why the broker closed the channel, if it did so over a message of the last publish
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,20 +51,47 @@ class Publisher:
 
     async def publish(self, messages: Sequence[OutgoingMessage], timeout: float) -> list[PublishResult]:
         """Publish, and return one result per message, in order, within the timeout. Broker errors do not raise."""
+        return await self._publish(messages, lambda channel: channel.publish(messages), timeout)
+
+    async def publish_raw(self, messages: Sequence[RawMessage], timeout: float) -> list[PublishResult]:
+        """Publish messages with the properties that they came with, as `publish` does."""
+        return await self._publish(messages, lambda channel: channel.publish_raw(messages), timeout)
+
+    async def _publish(
+        self, messages: Sequence[object], write: Callable[[Confirms], Awaitable[PublishBatch]], timeout: float
+    ) -> list[PublishResult]:
         if not messages:
             return []
         deadline = asyncio.get_running_loop().time() + ANSWER_TIME_SHARE * timeout
         results = [PublishResult.UNKNOWN] * len(messages)
+        self.close_reason = ""
         try:
             async with asyncio.timeout(timeout):
                 await self.recover_channel()
-                results = await _publish(await self._open(), messages, deadline)
+                results = await self._confirm(await self._open(), write, deadline)
         except BROKER_ERRORS:
             pass  # the results stay UNKNOWN
         finally:
             # Also when another error ends it: the state of the channel is then unknown, too.
             self._unchecked_results |= frozenset(results)
         return results
+
+    async def _confirm(
+        self, channel: Confirms, write: Callable[[Confirms], Awaitable[PublishBatch]], deadline: float
+    ) -> list[PublishResult]:
+        closing = channel.closing
+        try:
+            batch = await write(channel)
+            left = deadline - asyncio.get_running_loop().time()
+            await asyncio.wait({batch.answered, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
+            reason = closing.exception() if closing.done() and not closing.cancelled() else None
+            closed_by_broker = isinstance(reason, ChannelClosed)
+            if closed_by_broker:
+                self.close_reason = str(reason)
+            unanswered = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
+            return [unanswered if result is PublishResult.UNKNOWN else result for result in batch.results]
+        finally:
+            closing.cancel()  # this future was made for this call: the channel would keep it for good
 
     async def recover_channel(self) -> None:
         """Replace the channel if the last publish requires it, which may take seconds while the broker does not answer.
@@ -73,7 +103,7 @@ class Publisher:
         # message, more returns may follow, which would count for the next batch.
         if self._unchecked_results - {PublishResult.CONFIRMED, PublishResult.UNROUTED}:
             await self._retire()
-        if self._unchecked_results & {PublishResult.CLOSED, PublishResult.RETURNED}:
+        if self._owns_exchanges and self._unchecked_results & {PublishResult.CLOSED, PublishResult.RETURNED}:
             await self._redeclare_topology()
         self._unchecked_results = frozenset()
 
@@ -93,19 +123,6 @@ class Publisher:
     async def _retire(self) -> None:
         self._channel = None
         await self._stack.aclose()
-
-
-async def _publish(channel: Confirms, messages: Sequence[OutgoingMessage], deadline: float) -> list[PublishResult]:
-    closing = channel.closing
-    try:
-        batch = await channel.publish(messages)
-        left = deadline - asyncio.get_running_loop().time()
-        await asyncio.wait({batch.answered, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
-        closed_by_broker = closing.done() and not closing.cancelled() and isinstance(closing.exception(), ChannelClosed)
-        unanswered = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
-        return [unanswered if result is PublishResult.UNKNOWN else result for result in batch.results]
-    finally:
-        closing.cancel()  # this future was made for this call: the channel would keep it for good
 
 
 def can_be_answered(reply_to: str | None) -> bool:

@@ -8,10 +8,11 @@ patched, and no private name of a library is used.
 
 from shared.amqp.wire.compat import find_untested_version
 from shared.amqp.wire.connection import WireChannel, WireConnection, connect, lost_connections_as_errors
-from shared.amqp.wire.publishing import Confirms, size_of_headers
+from shared.amqp.wire.publishing import Confirms, PublishBatch, size_of_headers
 
 __all__ = [
     "Confirms",
+    "PublishBatch",
     "WireChannel",
     "WireConnection",
     "connect",

@@ -48,7 +48,7 @@ _LAST_SECOND = 0xFFFFFFFF
 # All but cluster_id, which AMQP has given up and no client sends.
 _KNOWN_PROPERTIES = sum(flag for name, flag in Basic.Properties.flags.items() if name != "cluster_id")
 
-Delivery = tuple[int, str, str]  # delivery tag, exchange, routing key
+Delivery = tuple[int, str, str, bytes]  # delivery tag, exchange, routing key, and its bytes
 
 # An incomplete message waits for its rest up to this size. A larger one is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
@@ -78,6 +78,7 @@ class Deliveries:
         # The state of the message that is being taken frame by frame.
         self._delivery: Delivery | None = None
         self._properties: tuple[dict[str, Any], str | None] = ({}, None)
+        self._header = b""
         self._body: list[bytes] = []
         self._missing = 0
 
@@ -112,7 +113,7 @@ class Deliveries:
             self._missing -= len(payload)
         if self._missing <= 0:
             properties, unreadable = self._properties
-            message = put_together(self._delivery, properties, b"".join(self._body), unreadable)
+            message = put_together(self._delivery, properties, b"".join(self._body), unreadable, self._header)
             self._delivery = None
             self._on_message(message)
         return True
@@ -122,7 +123,8 @@ class Deliveries:
             self._missing = read_header_start(header)[2]
         except error as ending:
             raise InvalidFrameError("a content header is cut short") from ending
-        self._properties = read_properties(header[FLAGS:])
+        self._header = header[FLAGS:]
+        self._properties = read_properties(self._header)
         self._body = []
 
 
@@ -144,12 +146,15 @@ def read_message(data: bytes, start: int) -> tuple[IncomingMessage, int]:
     except (IndexError, error) as ending:
         raise Unusual from ending
     body = data[end_of_header + HEAD : end - 1] if end > end_of_header else b""
-    return put_together(delivery, values, body, None), end
+    header = data[end_of_method + HEAD + FLAGS : end_of_header - 1]
+    return put_together(delivery, values, body, None, header), end
 
 
-def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None) -> IncomingMessage:
-    """Make a message of its parts. `values` has the properties under the names of pamqp."""
-    tag, exchange, routing_key = delivery
+def put_together(
+    delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None, header: bytes
+) -> IncomingMessage:
+    """Make a message of its parts. `values` has the properties under the names of pamqp, `header` their bytes."""
+    tag, exchange, routing_key, key_bytes = delivery
     get = values.get
     return IncomingMessage(
         tag,
@@ -168,6 +173,8 @@ def put_together(delivery: Delivery, values: dict[str, Any], body: bytes, unread
         get("headers") or {},
         unreadable,
         get("user_id") or None,
+        header,
+        key_bytes,
     )
 
 
@@ -214,7 +221,8 @@ def read_delivery(data: bytes, start: int, end: int) -> Delivery:
         after = -1
     if after != end - 1:
         raise InvalidFrameError("a delivery does not end where it should")
-    return tag, _readable(data[place + 1 : key]), _readable(data[key + 1 : after])
+    routing_key = data[key + 1 : after]
+    return tag, _readable(data[place + 1 : key]), _readable(routing_key), routing_key
 
 
 def _readable(name: bytes) -> str:

@@ -12,6 +12,7 @@ of AMQP 0-9-1, joined into one piece.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -26,10 +27,10 @@ from msgspec.structs import replace
 from pamqp import encode
 from pamqp.commands import Basic
 
-from shared.amqp.message import OutgoingMessage, PublishResult
+from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
 from shared.amqp.wire.deliveries import (
     ACK,
-    FLAGS,
+    BODY,
     FRAME_END,
     HEAD,
     HEADER,
@@ -40,6 +41,7 @@ from shared.amqp.wire.deliveries import (
     frame_end,
 )
 from shared.amqp.wire.properties import read_properties
+from shared.amqp.wire.returns import Returned, Returns
 
 _tag_and_multiple = Struct(">QB").unpack_from
 
@@ -48,6 +50,7 @@ PERSISTENT = b"\x02"
 _FRAME_END_BYTES = bytes((FRAME_END,))
 # The size of class, weight, body size and flags in a header frame. The properties follow.
 HEADER_START = 14
+FLAGS_SIZE = 2
 # The limit of AMQP itself: sizes have 32 bits.
 NO_LIMIT = 2**32 - 1
 
@@ -60,6 +63,15 @@ _CORRELATION_ID, _REPLY_TO, _MESSAGE_ID, _TIMESTAMP, _TYPE, _APP_ID = 1 << 10, 1
 _header_frame = Struct(">BHIHHQH").pack
 _body_frame = Struct(">BHI").pack
 _after_header = Struct(">BBHI").pack
+# Of a raw message. _publish_start: type 1, channel, size; class, method, a reserved number, length of the exchange's
+# name. _publish_end: the bits, the end of the frame. _raw_header_frame: as _header_frame, without the flags.
+_publish_start = Struct(">BHIHHHB").pack
+_publish_end = Struct(">BB").pack
+_raw_header_frame = Struct(">BHIHHQ").pack
+_PUBLISH_METHOD = 40
+_MANDATORY = 1
+# Class, method, reserved number, two lengths and the bits.
+_PUBLISH_SIZE = 9
 _timestamp = Struct(">Q").pack
 _length = Struct(">I").pack
 
@@ -67,19 +79,14 @@ _length = Struct(">I").pack
 _MAX_HEADER_NAME_LENGTH = 100
 
 
-class PublishBatch:
+class PublishBatch(ABC):
     """A published batch. Its `results` are UNKNOWN until the broker answers; `answered` is done when all have one."""
 
-    def __init__(self, messages: Sequence[OutgoingMessage], first_tag: int) -> None:
-        # A return names its message by message_id alone. A message without one gets a new one for every publish.
-        name = uuid4().hex
-        self.message_ids = [message.message_id or f"{name}-{place}" for place, message in enumerate(messages)]
-        self._messages = messages
-        self._places: dict[str, list[int]] = {}  # of each message_id, once a return has come
-        self.results = [PublishResult.UNKNOWN] * len(messages)
+    def __init__(self, size: int, first_tag: int) -> None:
+        self.results = [PublishResult.UNKNOWN] * size
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._first_tag = first_tag
-        self._outstanding = len(messages)
+        self._outstanding = size
         self._answered_up_to = 0  # all messages before this place have a result
 
     def confirm(self, result: PublishResult, tag: int, *, multiple: bool) -> None:
@@ -91,23 +98,14 @@ class PublishBatch:
         else:
             self._answer(end - 1, end, result)
 
-    def mark_returned(self, message_id: str | None) -> None:
-        """Apply a return. The broker sends it before the confirm of the same message, which then changes nothing. If
-        several messages of the batch have this id, or none has it, the broker may mean each of them, so none counts as
-        published: a copy is better than a loss.
-        """
-        places = self._places_of(message_id)
-        if len(places) == 1 and self._messages[places[0]].may_be_unrouted:
-            self._answer(places[0], places[0] + 1, PublishResult.UNROUTED)
-            return
+    @abstractmethod
+    def mark_returned(self, returned: Returned) -> None:
+        """Apply a return. The broker sends it before the confirm of the same message, which then changes nothing."""
+
+    def _return(self, places: Sequence[int]) -> None:
+        """Count all messages as returned that the broker may mean: those at these places, or else all."""
         for place in places or range(len(self.results)):
             self._answer(place, place + 1, PublishResult.RETURNED)
-
-    def _places_of(self, message_id: str | None) -> list[int]:
-        if not self._places:
-            for place, its_id in enumerate(self.message_ids):
-                self._places.setdefault(its_id, []).append(place)
-        return self._places.get(message_id, []) if message_id is not None else []
 
     def _answer(self, start: int, end: int, result: PublishResult) -> None:
         """Set the missing results of messages `start` to `end - 1`. Places outside belong to earlier batches."""
@@ -126,6 +124,70 @@ class PublishBatch:
             self.answered.set_result(None)
 
 
+class BatchWithIds(PublishBatch):
+    """A batch of messages that each have a `message_id`: a return names its message by it."""
+
+    def __init__(self, messages: Sequence[OutgoingMessage], first_tag: int) -> None:
+        super().__init__(len(messages), first_tag)
+        # A message without one gets a new one for every publish.
+        name = uuid4().hex
+        self.message_ids = [message.message_id or f"{name}-{place}" for place, message in enumerate(messages)]
+        self._messages = messages
+        self._places: dict[str, list[int]] = {}  # of each message_id, once a return has come
+
+    def mark_returned(self, returned: Returned) -> None:
+        """If several messages of the batch have this id, or none has it, the broker may mean each of them, so none
+        counts as published: a copy is better than a loss.
+        """
+        places = self._places_of(read_properties(returned.header)[0].get("message_id"))
+        if len(places) == 1 and self._messages[places[0]].may_be_unrouted:
+            self._answer(places[0], places[0] + 1, PublishResult.UNROUTED)
+            return
+        self._return(places)
+
+    def _places_of(self, message_id: str | None) -> list[int]:
+        if not self._places:
+            for place, its_id in enumerate(self.message_ids):
+                self._places.setdefault(its_id, []).append(place)
+        return self._places.get(message_id, []) if message_id is not None else []
+
+
+class RawBatch(PublishBatch):
+    """A batch of messages whose properties are not ours. Many may have one `message_id`, or none: a return is of the
+    message that it is equal to.
+    """
+
+    def __init__(self, messages: Sequence[RawMessage], first_tag: int) -> None:
+        super().__init__(len(messages), first_tag)
+        self._messages = messages
+        self._places: dict[Returned, list[int]] = {}  # of equal messages, the last first, once a return has come
+
+    def mark_returned(self, returned: Returned) -> None:
+        """Of equal messages, the first without a result is meant: which of them is kept makes no difference. If the
+        broker has changed the message, each one with the same exchange and routing key may be meant, and none of them
+        counts as published.
+        """
+        if not self._places:
+            for place in reversed(range(len(self._messages))):
+                self._places.setdefault(_as_returned(self._messages[place]), []).append(place)
+        places = self._places.get(returned, [])
+        while places:
+            place = places.pop()
+            if self.results[place] is PublishResult.UNKNOWN:
+                self._answer(place, place + 1, PublishResult.UNROUTED)
+                return
+        meant = [place for place, message in enumerate(self._messages) if _is_same_route(message, returned)]
+        self._return(meant)
+
+
+def _as_returned(message: RawMessage) -> Returned:
+    return Returned(message.exchange.encode(), message.routing_key, message.header, message.body)
+
+
+def _is_same_route(message: RawMessage, returned: Returned) -> bool:
+    return (message.exchange.encode(), message.routing_key) == (returned.exchange, returned.routing_key)
+
+
 class Confirms:
     """Publishes on one channel that nothing else uses, one batch at a time. After a batch with an UNKNOWN result the
     channel must be closed: later answers of the broker would be applied to the next batch.
@@ -135,6 +197,7 @@ class Confirms:
         self._channel = channel
         self._published = 0  # the broker counts the messages on the channel, and its confirms name these numbers
         self._batch: PublishBatch | None = None
+        self._returns = Returns()
 
     @property
     def is_closed(self) -> bool:
@@ -145,18 +208,27 @@ class Confirms:
         """Return a new future that is done when the channel closes, with the reason. The caller has to cancel it."""
         return self._channel.closing
 
-    async def publish(self, messages: Sequence[OutgoingMessage]) -> PublishBatch:
+    async def publish(self, messages: Sequence[OutgoingMessage]) -> BatchWithIds:
         """Write the batch to the channel in one piece, so that no other frame of the channel comes between."""
-        batch = PublishBatch(messages, self._published + 1)
+        batch = BatchWithIds(messages, self._published + 1)
         number, max_body = self._channel.number, self._channel.max_content_size
-        payload = b"".join(
-            [publish_frames(*each, number, max_body) for each in zip(messages, batch.message_ids, strict=True)]
+        await self._write(
+            batch, [publish_frames(*each, number, max_body) for each in zip(messages, batch.message_ids, strict=True)]
         )
-        # Only now, when all frames are encoded: counting a message that is never sent would shift all later results.
-        self._published += len(messages)
-        self._batch = batch
-        await self._channel.write_queue.put(ChannelFrame(payload=payload, should_close=False))
         return batch
+
+    async def publish_raw(self, messages: Sequence[RawMessage]) -> RawBatch:
+        """Write the batch to the channel in one piece, as `publish` does."""
+        number, max_body = self._channel.number, self._channel.max_content_size
+        batch = RawBatch(messages, self._published + 1)
+        await self._write(batch, [raw_frames(message, number, max_body) for message in messages])
+        return batch
+
+    async def _write(self, batch: PublishBatch, frames: Sequence[bytes]) -> None:
+        # Only now, when all frames are encoded: counting a message that is never sent would shift all later results.
+        self._published += len(frames)
+        self._batch = batch
+        await self._channel.write_queue.put(ChannelFrame(payload=b"".join(frames), should_close=False))
 
     def take(self, data: bytes, start: int) -> int | None:
         """Take confirms and returns, and apply them to the batch. All content on this channel is of returns."""
@@ -168,11 +240,12 @@ class Confirms:
                 self._confirm(PublishResult.CONFIRMED, data, payload)
             elif method == NACK:
                 self._confirm(PublishResult.NACKED, data, payload)
-            elif method != RETURN:
+            elif method == RETURN:
+                self._returns.begin(data[payload + METHOD_SIZE : end - 1])
+            else:
                 return None
-        elif kind == HEADER and self._batch is not None:
-            properties, _ = read_properties(data[payload + FLAGS : end - 1])
-            self._batch.mark_returned(properties.get("message_id"))
+        elif kind in {HEADER, BODY} and (returned := self._returns.add(kind, data[payload : end - 1])) and self._batch:
+            self._batch.mark_returned(returned)
         return end
 
     def _confirm(self, result: PublishResult, data: bytes, payload: int) -> None:
@@ -191,11 +264,35 @@ def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_
         flags, properties = _properties(replace(message, headers=message.short_headers), message_id)
     publish = _publish_frame(message.exchange, message.routing_key, message.mandatory, channel)
     header = _header_frame(2, channel, HEADER_START + len(properties), BASIC, 0, size, flags)
+    return b"".join((publish, header, properties, *_end_and_body(body, channel, max_body)))
+
+
+def raw_frames(message: RawMessage, channel: int, max_body: int) -> bytes:
+    """Return the frames that publish a message with the properties that it came with. A queue has to take it."""
+    exchange, key, header = message.exchange.encode(), message.routing_key, message.header
+    size = _PUBLISH_SIZE + len(exchange) + len(key)
+    return b"".join(
+        (
+            _publish_start(METHOD, channel, size, BASIC, _PUBLISH_METHOD, 0, len(exchange)),
+            exchange,
+            bytes((len(key),)),
+            key,
+            _publish_end(_MANDATORY, FRAME_END),
+            _raw_header_frame(2, channel, HEADER_START - FLAGS_SIZE + len(header), BASIC, 0, len(message.body)),
+            header,
+            *_end_and_body(message.body, channel, max_body if max_body > 0 else NO_LIMIT),
+        )
+    )
+
+
+def _end_and_body(body: bytes, channel: int, max_body: int) -> tuple[bytes, ...]:
+    """Return the end of the header frame, and the frames of the body."""
+    size = len(body)
     if 0 < size <= max_body:
-        return b"".join((publish, header, properties, _after_header(206, 3, channel, size), body, _FRAME_END_BYTES))
+        return _after_header(206, 3, channel, size), body, _FRAME_END_BYTES
     pieces = [body[start : start + max_body] for start in range(0, size, max_body)]
     bodies = [part for piece in pieces for part in (_body_frame(3, channel, len(piece)), piece, _FRAME_END_BYTES)]
-    return b"".join((publish, header, properties, _FRAME_END_BYTES, *bodies))
+    return _FRAME_END_BYTES, *bodies
 
 
 def size_of_headers(headers: Mapping[str, Any]) -> int:

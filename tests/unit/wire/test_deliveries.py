@@ -18,7 +18,7 @@ from pamqp.heartbeat import Heartbeat
 
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.connection import SplittingReader
-from shared.amqp.wire.deliveries import MAX_WAITING_BYTES, Deliveries, frame_end
+from shared.amqp.wire.deliveries import FLAGS, HEAD, MAX_WAITING_BYTES, Deliveries, frame_end
 from shared.amqp.wire.properties import MAX_FIELDS
 from tests.unit.wire.test_splitter import cut, fed, frames, names, properties, read_all, wire
 
@@ -83,11 +83,11 @@ class Read:
 def by_pamqp(stream: bytes) -> tuple[list[IncomingMessage], list[tuple[int, str]]]:
     """What an inbox gets, and what is left: as pamqp decodes the frames."""
     messages, left, start = [], [], 0
-    delivery, header, body = Basic.Deliver(), ContentHeader(), b""
+    delivery, header, header_bytes, body = Basic.Deliver(), ContentHeader(), b"", b""
     while start < len(stream):
         end = frame_end(stream, start)
         _, channel, frame = pamqp.frame.unmarshal(stream[start:end])
-        start = end
+        payload, start = stream[start + HEAD : end - 1], end
         if channel != CHANNEL:
             left += [] if isinstance(frame, Heartbeat) else [(channel, type(frame).__name__)]
             continue
@@ -95,15 +95,15 @@ def by_pamqp(stream: bytes) -> tuple[list[IncomingMessage], list[tuple[int, str]
             case Basic.Deliver():
                 delivery = frame
             case ContentHeader():
-                header, body = frame, b""
+                header, header_bytes, body = frame, payload[FLAGS:], b""
             case ContentBody():
                 body += frame.value
         if not isinstance(frame, Basic.Deliver) and len(body) == header.body_size:
-            messages.append(_put_together(delivery, header.properties, body))
+            messages.append(_put_together(delivery, header.properties, body, header_bytes))
     return messages, left
 
 
-def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes) -> IncomingMessage:
+def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes, header: bytes) -> IncomingMessage:
     return IncomingMessage(
         tag=delivery.delivery_tag or 0,
         body=body,
@@ -121,6 +121,8 @@ def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes) -
         headers=dict(its.headers or {}),
         unreadable=None,
         user_id=its.user_id or None,
+        header=header,
+        routing_key_bytes=(delivery.routing_key or "").encode(),
     )
 
 
