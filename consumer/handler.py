@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from consumer.commands.cancel import cancel_jobs, marks_of
+from consumer.commands.cancel_delayed import answer_cancels, cancel_messages
+from consumer.commands.delayed_history import tell_cancelled
 from consumer.commands.history import tell_cancels, tell_pauses, tell_refused, tell_requests, tell_triggers
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
@@ -27,7 +29,8 @@ from consumer.commands.schedule import Schedule
 from consumer.commands.webhook import WebhookRules
 from consumer.metrics import Metrics
 from consumer.replies import reply_to
-from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
+from consumer.store.delayed import delete_messages, lock_waiting
+from consumer.store.jobs import apply_requests, database_now, find_ids, lock_or_mark, store_cancels
 from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
 from consumer.store.queries import find_jobs, read_history
 from shared.amqp.consuming import Inbox
@@ -130,14 +133,29 @@ class BatchHandler:
         return answers
 
     async def _cancel(self, cancels: Sequence[Cancel]) -> list[Answer]:
-        marks = marks_of(cancels)
         async with self._transaction() as connection:
-            jobs = await lock_or_mark(connection, marks)
-            marked = {mark.id for mark in marks} - jobs.keys()
-            cancelled = cancel_jobs(cancels, marked, jobs, self.operators)
-            await store_cancels(connection, cancelled.revisions, jobs)
-            closed = {mark.id: mark.revision for mark in marks} | cancelled.revisions
-            await add_entries(connection, tell_cancels(cancels, cancelled.answers, jobs, closed), self.history)
+            waiting = await lock_waiting(connection, list({cancel.id for cancel in cancels}))
+            if not waiting:
+                return await self._cancel_jobs(connection, cancels)
+            cancelled = cancel_messages(cancels, waiting, self.operators)
+            # An id that delayed messages have leaves no mark, unless a job has it, too.
+            of_messages = {key for message in waiting for key in (message.message_id, message.name) if key is not None}
+            of_jobs = await find_ids(connection, list(of_messages))
+            positions = [p for p, each in enumerate(cancels) if each.id not in of_messages or each.id in of_jobs]
+            of_positions = await self._cancel_jobs(connection, [cancels[p] for p in positions]) if positions else []
+            await delete_messages(connection, cancelled.numbers)
+            await add_entries(connection, tell_cancelled(cancels, cancelled), self.history)
+        self.metrics.delayed_cancelled.inc(len(cancelled.numbers))
+        return answer_cancels(cancels, cancelled, dict(zip(positions, of_positions, strict=True)))
+
+    async def _cancel_jobs(self, connection: Connection, cancels: Sequence[Cancel]) -> list[Answer]:
+        marks = marks_of(cancels)
+        jobs = await lock_or_mark(connection, marks)
+        marked = {mark.id for mark in marks} - jobs.keys()
+        cancelled = cancel_jobs(cancels, marked, jobs, self.operators)
+        await store_cancels(connection, cancelled.revisions, jobs)
+        closed = {mark.id: mark.revision for mark in marks} | cancelled.revisions
+        await add_entries(connection, tell_cancels(cancels, cancelled.answers, jobs, closed), self.history)
         return cancelled.answers
 
     async def _pause_or_resume(self, commands: Sequence[Pause | Resume]) -> list[Answer]:

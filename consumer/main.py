@@ -5,6 +5,7 @@ import asyncio
 from prometheus_client import CollectorRegistry
 
 from consumer.commands.webhook import WebhookRules
+from consumer.delayed import DelayedHandler
 from consumer.handler import BatchHandler
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
@@ -28,21 +29,30 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
     # Two connections: when a memory alarm blocks the one that publishes, acknowledgements still get through.
     inbound = Broker(settings.amqp_url, name="duebell-consumer", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-consumer-replies", names=names)
+    # A connection of their own: while their inbox is full, nothing is read from its connection.
+    of_delayed = Broker(settings.amqp_url, name="duebell-consumer-delayed", names=names)
     async with (
-        open_pool(settings.database_url, "duebell-consumer", size=4) as pool,
+        open_pool(settings.database_url, "duebell-consumer", size=6) as pool,
         inbound.connected(),
         outbound.connected(),
+        of_delayed.connected(),
         serve_health(
-            settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [inbound, outbound])
+            settings.metrics_host,
+            settings.metrics_port,
+            watchdog,
+            readiness_checks(pool, [inbound, outbound, of_delayed]),
         ),
         Publisher(outbound) as publisher,
+        Publisher(outbound) as publisher_of_delayed,
+        Publisher(outbound) as publisher_of_expired,
     ):
         await first_of(wait_for_schema(pool), stop.wait())
+        metrics = Metrics(registry)
         handler = BatchHandler(
             pool=pool,
             publisher=publisher,
             names=names,
-            metrics=Metrics(registry),
+            metrics=metrics,
             max_payload_bytes=settings.max_payload_bytes,
             publish_timeout=settings.publish_timeout_seconds,
             require_user_id=settings.require_user_id,
@@ -50,9 +60,32 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             history=settings.history,
             webhook_rules=WebhookRules(settings.address_rules, settings.webhook_secret_names),
         )
+
+        def hold(publisher: Publisher) -> DelayedHandler:
+            return DelayedHandler(
+                pool=pool,
+                publisher=publisher,
+                names=names,
+                metrics=metrics,
+                max_body_bytes=settings.max_delayed_bytes,
+                publish_timeout=settings.publish_timeout_seconds,
+                operators=settings.operator_users,
+                history=settings.history,
+            )
+
         intake = Intake(inbound, names.inbox, settings.batch_size, settings.batch_wait_seconds)
         loops = {
             "intake": consume_until_stopped(intake, handler, stop),
+            "delayed": consume_until_stopped(
+                Intake(of_delayed, names.delayed, settings.batch_size, settings.batch_wait_seconds),
+                hold(publisher_of_delayed),
+                stop,
+            ),
+            "expired": consume_until_stopped(
+                Intake(of_delayed, names.expired, settings.batch_size, settings.batch_wait_seconds),
+                hold(publisher_of_expired),
+                stop,
+            ),
             "instance": Instance(pool, "consumer").report_until_stopped(stop),
         }
         async with asyncio.TaskGroup() as tasks:

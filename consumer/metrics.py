@@ -4,6 +4,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from shared.contract.messages import Outcome, ScheduleRequest
 
+_STORE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+# The parts that an error of a delayed message can name.
+_PARTS_OF_MESSAGE = ("exchange", "body", "properties", "x-delay", "x-deliver-at", "duebell-id", "user_id", "other")
 # The fields that an error of a command can name.
 _FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "note", "body", "type", "timestamp", "user_id", "other")
 
@@ -25,13 +28,37 @@ class Metrics:
         self.store_seconds = Histogram(
             "commands_store_seconds",
             "From a batch of commands to their commit",
-            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            buckets=_STORE_SECONDS,
             registry=registry,
         )
         self.split_batches = Counter(
             "commands_batches_split", "Batches that failed and were tried one by one", registry=registry
         )
         self.replies_lost = Counter("replies_not_confirmed", "Replies that the broker did not take", registry=registry)
+
+        self.delayed_stored = Counter("delayed_messages_stored", "Delayed messages stored", registry=registry)
+        self.delayed_replaced = Counter(
+            "delayed_messages_replaced",
+            "Delayed messages that took the place of one with their name",
+            registry=registry,
+        )
+        self.delayed_cancelled = Counter(
+            "delayed_messages_cancelled", "Delayed messages cancelled by a command", registry=registry
+        )
+        parked_messages = Counter(
+            "delayed_messages_parked", "Delayed messages parked, by part at fault", ["part"], registry=registry
+        )
+        self._delayed_parked = {part: parked_messages.labels(part) for part in _PARTS_OF_MESSAGE}
+        self.delayed_store_seconds = Histogram(
+            "delayed_messages_store_seconds",
+            "From a batch of delayed messages to their commit",
+            buckets=_STORE_SECONDS,
+            registry=registry,
+        )
+
+    def delayed_parked(self, error: str) -> Counter:
+        """Return the counter of parked messages for the part that the error names."""
+        return self._delayed_parked.get(error.partition(":")[0], self._delayed_parked["other"])
 
     def parked(self, error: str) -> Counter:
         """Return the counter of parked commands for the top-level field that the error names."""

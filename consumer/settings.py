@@ -20,6 +20,9 @@ class ConsumerSettings(AddressSettings):
     max_payload_bytes: int = Field(
         default=256 * 1024, ge=1, le=15 * 1024 * 1024, description="requests with a larger payload are refused"
     )
+    max_delayed_bytes: int = Field(
+        default=1024 * 1024, ge=1, le=64 * 1024 * 1024, description="delayed messages with a larger body are parked"
+    )
     publish_timeout_seconds: float = Field(
         default=10.0, gt=0, le=60, description="how long to wait for the broker to confirm replies and parked commands"
     )

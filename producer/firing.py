@@ -10,24 +10,19 @@ Postgres' clock has reached it. The round trips to the database are then over, a
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from producer.decisions.due_event import PreparedClaim, prepare, unrouted_copy
-from producer.decisions.history import tell_firings
-from producer.decisions.plan import Claim
-from producer.decisions.settle import END_OF_TURN, JobUpdate, attribute, next_claim_size, settle_all
-from producer.metrics import LaneMetrics, Metrics
+from producer.decisions.claim import Claim
+from producer.decisions.settle import next_claim_size
+from producer.metrics import LaneMetrics
 from producer.priority import MAX_YIELDING_HOLD_SECONDS, Precedence
-from producer.reporting import FiredClaim, ReportedLines, report
-from producer.store.lanes import Lane, claim_due, look_ahead
-from shared.amqp.message import OutgoingMessage, PublishResult
+from producer.work import Prepared, PublishedClaim, Settled, Work
+from shared.amqp.message import PublishResult
 from shared.amqp.publisher import Publisher
-from shared.contract.history import HistoryLevel
-from shared.contract.names import Names
-from shared.postgres.history import add_entries
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.loops import LoopYielder
@@ -70,7 +65,7 @@ class TooEarly:
 class Fired:
     """A claim was published, and its transaction is committed."""
 
-    jobs: int
+    rows: int
     full: bool  # the claim found as many rows as it asked for, so there may be more
     next: NextMoment | None = field(default=None, compare=False)  # None: do not sleep, claim again at once
 
@@ -92,7 +87,7 @@ class _Transaction:
     def mark_published(self) -> None:
         self.published = True
 
-    async def wait_until_due(self, claim: Claim) -> bool:
+    async def wait_until_due(self, claim: Claim[Any]) -> bool:
         """Wait until Postgres' clock has reached the claim's moment and return True. Return False, without waiting, if
         the moment is too far away to hold the row locks until then.
         """
@@ -109,17 +104,13 @@ class _Transaction:
 class Firer:
     """Fires one lane's claims, one after the other, on a channel of its own. A lane may have several Firers."""
 
-    lane: Lane
+    work: Work[Any, Any]
     pool: Pool
     publisher: Publisher
-    names: Names
     precedence: Precedence
-    metrics: Metrics
     lane_metrics: LaneMetrics
     max_batch: int
     publish_timeout: float
-    history: HistoryLevel = HistoryLevel.ALL
-    lines: ReportedLines = field(default_factory=ReportedLines)
     # Set after a full claim: the lane's other Firers may find more rows.
     helpers_wakeup: Wakeup = field(default_factory=Wakeup)
     # Set when a rule has ended its turn: it waits for the next one in the retry lane.
@@ -135,36 +126,37 @@ class Firer:
         Leaving the transaction unlocks the rows. Rows that were claimed and not published are unchanged.
         """
         await self._yield_to_due_now()
-        yields = self.lane.yields_to_due_now
+        yields = self.work.yields_to_due_now
         limit = self.precedence.limit_claim(self._claim_rows) if yields else self._claim_rows
         async with self._transaction() as transaction:
             claim = await self._claim(transaction, limit, moment)
             if claim is None:
                 return Idle(await self._look_ahead(transaction, moment))
-            is_full = len(claim.jobs) == limit
+            is_full = claim.found == limit
             with self._precedence_of_lane():
-                prepared = await prepare(claim, self.names, self._yielder())
+                prepared = await self.work.prepare(claim, self._yielder())
                 if not await transaction.wait_until_due(claim):
                     return TooEarly(NextMoment(claim.moment, transaction.began + claim.seconds_ahead))
                 if is_full:  # not before the claim's moment: the other Firers would find no row due
                     self.helpers_wakeup.set()
-                fired = await self._publish(transaction, prepared)
-            updates = await self._settle(transaction, fired)
-            may_be_more = is_full or prepared.leaves_jobs
-            next_moment = None if may_be_more else await self._look_ahead_of_claim(transaction, claim, updates)
+                published = await self._publish(transaction, claim, prepared)
+            await self._yield_to_due_now()
+            settled = await self.work.settle(transaction.connection, published)
+            may_be_more = is_full or prepared.leaves_rows
+            next_moment = None if may_be_more else await self._look_ahead_of_claim(transaction, claim, settled)
             reached(Point.PRODUCER_SETTLED)
-        self._choose_claim_size(prepared, fired)
+        self._choose_claim_size(published)
         reached(Point.PRODUCER_COMMITTED)
         # Only after the commit is it true that a rule waits for its turn, and what the report says.
-        if any(update.pause == END_OF_TURN for update in updates):
+        if settled.wakes_retry_lane:
             self.retry_lane_wakeup.set()
-        await report(self.metrics, self.lines, fired, self._yielder())
+        await self.work.report(published, self._yielder())
         # A channel that is no longer to be trusted is replaced now. With a broker that does not answer this takes
         # seconds. The next publish would do it by itself, but while it holds row locks.
         await self.publisher.recover_channel()
-        if PublishResult.UNKNOWN in fired.results:
+        if PublishResult.UNKNOWN in published.published.results:
             return RetryLater()
-        return Fired(len(fired.firings), may_be_more, next_moment)
+        return Fired(prepared.taken, may_be_more, next_moment)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Transaction]:
@@ -188,88 +180,56 @@ class Firer:
             if transaction.published:
                 self.lane_metrics.transaction.observe(time.monotonic() - began)
 
-    async def _claim(self, transaction: _Transaction, limit: int, moment: datetime | None) -> Claim | None:
+    async def _claim(self, transaction: _Transaction, limit: int, moment: datetime | None) -> Claim[Any] | None:
         """Claim up to `limit` due rows of the lane, and time the query."""
         with self.lane_metrics.claim.time():
-            claim = await claim_due(transaction.connection, self.lane, limit, moment)
+            claim = await self.work.claim(transaction.connection, limit, moment)
         self.lane_metrics.last_poll.set_to_current_time()
         if claim is not None:
             reached(Point.PRODUCER_CLAIMED)
         return claim
 
-    async def _publish(self, transaction: _Transaction, prepared: PreparedClaim) -> FiredClaim:
-        """Publish a claim's events, and return a publish result for each: UNKNOWN if no answer came in time."""
+    async def _publish(
+        self, transaction: _Transaction, claim: Claim[Any], prepared: Prepared
+    ) -> PublishedClaim[Prepared]:
+        """Publish a claim's messages, and return a publish result for each: UNKNOWN if no answer came in time."""
         await self._yield_to_due_now()
-        transaction.mark_published()  # before the publish: one that fails may have sent some of the events
+        transaction.mark_published()  # before the publish: one that fails may have sent some of the messages
         with self.lane_metrics.confirm.time():
-            results = await self.publisher.publish(prepared.messages, self.publish_timeout)
-            results = await self._keep_unrouted(prepared.messages, results)
+            published = await self.work.publish(self.publisher, prepared, self.publish_timeout)
         reached(Point.PRODUCER_PUBLISHED)
-        return FiredClaim(
-            lane=self.lane,
-            firings=prepared.firings,
-            results=attribute(results, len(prepared.firings)),
-            channel_closed=PublishResult.CLOSED in results,
-            published_at=prepared.claim.now + timedelta(seconds=time.monotonic() - transaction.clock_read),
-        )
-
-    async def _keep_unrouted(
-        self, messages: Sequence[OutgoingMessage], results: list[PublishResult]
-    ) -> list[PublishResult]:
-        """Publish copies of the events that no queue is bound for to `scheduler.unrouted`. An event whose copy is not
-        confirmed has the copy's result: its job is fired again.
-        """
-        unrouted = [place for place, result in enumerate(results) if result is PublishResult.UNROUTED]
-        if unrouted:
-            copies = [unrouted_copy(messages[place], self.names) for place in unrouted]
-            for place, result in zip(unrouted, await self.publisher.publish(copies, self.publish_timeout), strict=True):
-                if result is not PublishResult.CONFIRMED:
-                    results[place] = result
-        return results
-
-    async def _settle(self, transaction: _Transaction, fired: FiredClaim) -> list[JobUpdate]:
-        """After the commit: each row is past its confirmed occurrences; a row with others is due again, now or after a
-        pause.
-        """
-        await self._yield_to_due_now()
-        updates = settle_all(fired.firings, fired.results)
-        await self.lane.settle(transaction.connection, updates)
-        if self.history is not HistoryLevel.OFF:
-            told = tell_firings(fired.firings, fired.results, fired.published_at)
-            await add_entries(transaction.connection, told, self.history)
-        return updates
+        published_at = claim.now + timedelta(seconds=time.monotonic() - transaction.clock_read)
+        return PublishedClaim(prepared, published, published_at)
 
     async def _look_ahead(self, transaction: _Transaction, moment: datetime | None) -> NextMoment | None:
         """Find when rows of the lane come due after the moment, or after now. None: no row does by itself."""
-        upcoming = await look_ahead(transaction.connection, self.lane, moment)
+        upcoming = await self.work.look_ahead(transaction.connection, moment)
         return NextMoment(upcoming.at, transaction.began + upcoming.in_seconds) if upcoming else None
 
     async def _look_ahead_of_claim(
-        self, transaction: _Transaction, claim: Claim, updates: Sequence[JobUpdate]
+        self, transaction: _Transaction, claim: Claim[Any], settled: Settled
     ) -> NextMoment | None:
         """Find when rows come due after this claim. In the claim's own transaction this saves another one while the
         next moment comes near. None: the lane has to claim again at once anyway, because a rule of this claim has
         another occurrence before the claim's moment.
         """
-        if any(update.next is not None and update.next.at <= claim.moment for update in updates):
-            return None
-        return await self._look_ahead(transaction, claim.moment)
+        return None if settled.is_due_again else await self._look_ahead(transaction, claim.moment)
 
-    def _choose_claim_size(self, prepared: PreparedClaim, fired: FiredClaim) -> None:
-        """Choose the size of the next claim after one that was settled. If some jobs did not fit into that claim, the
+    def _choose_claim_size(self, claim: PublishedClaim[Prepared]) -> None:
+        """Choose the size of the next claim after one that was settled. If some rows did not fit into that claim, the
         number that did counts as its size.
         """
-        rows = len(prepared.firings) if prepared.leaves_jobs else self._claim_rows
-        self._claim_rows = next_claim_size(rows, self.max_batch, channel_closed=fired.channel_closed)
+        rows = claim.prepared.taken if claim.prepared.leaves_rows else self._claim_rows
+        self._claim_rows = next_claim_size(rows, self.max_batch, channel_closed=claim.published.channel_closed)
 
     def _precedence_of_lane(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.lane.yields_to_due_now else self.precedence.go_first()
+        return nullcontext() if self.work.yields_to_due_now else self.precedence.go_first()
 
     def _yielder(self) -> LoopYielder:
-        if self.lane.yields_to_due_now:
+        if self.work.yields_to_due_now:
             return LoopYielder(MAX_YIELDING_HOLD_SECONDS, self.precedence.wait_for_due_now)
         return LoopYielder()
 
     async def _yield_to_due_now(self) -> None:
-        if self.lane.yields_to_due_now:
+        if self.work.yields_to_due_now:
             await self.precedence.wait_for_due_now()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from shared.amqp.message import PUBLISHED, PublishResult
-from shared.runtime.lateness import Stage, lateness_by_stage
+from shared.amqp.message import NOT_PUBLISHED, PublishResult
+from shared.runtime.lateness import BOUNDS, Stage, lateness_by_stage
 
 # Alerts compare a claim's query with 100 ms and its transaction with 200 ms, so both are bounds of buckets.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)
@@ -23,6 +23,92 @@ class LaneMetrics:
     transaction: Histogram
     confirm: Histogram
     last_poll: Gauge
+
+
+# Exchanges beyond this number share one label: an operator opens them by hand, but a user might make many.
+MAX_LABELLED_EXCHANGES = 100
+OTHER_EXCHANGES = "(others)"
+DEFAULT_EXCHANGE = "(default)"
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeMetrics:
+    """The metrics of the delayed messages to one exchange."""
+
+    published: Counter
+    waiting: Gauge
+    refused: Gauge
+
+
+class DelayedMetrics:
+    """The metrics of delayed messages. Exchanges are labels: an operator has opened each of them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._published = Counter(
+            "delayed_messages_published",
+            "Delayed messages published, by target exchange",
+            ["exchange"],
+            registry=registry,
+        )
+        not_published = Counter(
+            "delayed_messages_not_published",
+            "Publishes of delayed messages that were not confirmed, by publish result",
+            ["verdict"],
+            registry=registry,
+        )
+        self.not_published: dict[PublishResult, Counter] = {
+            result: not_published.labels(result) for result in PublishResult if result is not PublishResult.CONFIRMED
+        }
+        self.late = Counter(
+            "delayed_messages_late", "Delayed messages published more than a minute late", registry=registry
+        )
+        self.lateness = Histogram(
+            "delayed_message_lateness_seconds",
+            "From the due moment of a delayed message to its confirm",
+            buckets=BOUNDS,
+            registry=registry,
+        )
+        # Set by the sampler. Every replica shows the same values, so take the maximum, not the sum.
+        self._waiting = Gauge(
+            "delayed_messages_waiting",
+            "Delayed messages that wait, by target exchange, each counted up to 10,000",
+            ["exchange"],
+            registry=registry,
+        )
+        self._refused = Gauge(
+            "delayed_messages_refused",
+            "Delayed messages that the broker does not take, by target exchange, counted up to 10,000",
+            ["exchange"],
+            registry=registry,
+        )
+        self.all_waiting = Gauge(
+            "delayed_messages_all_waiting",
+            "Delayed messages that wait; exact up to 10,000, then Postgres' estimate",
+            registry=registry,
+        )
+        self.overdue = Gauge(
+            "delayed_messages_overdue",
+            "Delayed messages that are due and not yet published, counted up to 10,000",
+            registry=registry,
+        )
+        self.oldest_overdue = Gauge(
+            "delayed_messages_oldest_overdue_seconds", "Age of the oldest overdue delayed message", registry=registry
+        )
+        self._of_exchange: dict[str, ExchangeMetrics] = {}
+
+    def of_exchange(self, name: str) -> ExchangeMetrics:
+        """Return the metrics of one target exchange."""
+        if (known := self._of_exchange.get(name)) is not None:
+            return known
+        label = (name or DEFAULT_EXCHANGE) if len(self._of_exchange) < MAX_LABELLED_EXCHANGES else OTHER_EXCHANGES
+        found = ExchangeMetrics(self._published.labels(label), self._waiting.labels(label), self._refused.labels(label))
+        if label != OTHER_EXCHANGES:
+            self._of_exchange[name] = found
+        return found
+
+    def labelled(self) -> dict[str, ExchangeMetrics]:
+        """Return the metrics of all exchanges that have a label of their own."""
+        return dict(self._of_exchange)
 
 
 class Metrics:
@@ -44,13 +130,14 @@ class Metrics:
             registry=registry,
         )
         self.not_published: dict[PublishResult, Counter] = {
-            result: not_published.labels(result) for result in PublishResult if result not in PUBLISHED
+            result: not_published.labels(result) for result in NOT_PUBLISHED
         }
         self.unrouted = Counter(
             "events_unrouted", "ScheduleDue that no queue was bound for, kept in scheduler.unrouted", registry=registry
         )
         self.unreadable = Counter("jobs_put_off", "Jobs whose rule could not be read", registry=registry)
         self.deleted = Counter("jobs_deleted", "Terminal jobs deleted by retention", registry=registry)
+        self.delayed = DelayedMetrics(registry)
         self.triggers_deleted = Counter("triggers_deleted", "Fired triggers deleted by retention", registry=registry)
 
         # Set by the sampler. Every replica shows the same values, so take the maximum, not the sum.

@@ -27,7 +27,6 @@ class FiredClaim:
     lane: Lane
     firings: Sequence[PlannedFiring]
     results: Sequence[PublishResult]
-    channel_closed: bool  # the broker closed the channel over one of the events
     published_at: datetime
 
 

@@ -202,6 +202,14 @@ async def lock_or_mark(connection: Connection, marks: Sequence[Mark]) -> dict[st
     }
 
 
+FIND_IDS = "select id from jobs where id = any($1::text[])"
+
+
+async def find_ids(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Return those of the ids that a job has."""
+    return {row["id"] for row in await connection.fetch(FIND_IDS, ids)}
+
+
 # A cancel leaves the request of the job readable. A job that has ended keeps its end: only its revision rises.
 CANCEL = """
 update jobs

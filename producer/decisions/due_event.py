@@ -7,7 +7,8 @@ from functools import lru_cache
 import orjson
 from msgspec.structs import replace
 
-from producer.decisions.plan import Claim, DueJob, Plan, PlannedFiring, plan
+from producer.decisions.claim import Claim
+from producer.decisions.plan import DueJob, Plan, PlannedFiring, plan
 from shared.amqp.message import OutgoingMessage
 from shared.contract.fields import format_instant, idempotency_key, trace_headers
 from shared.contract.messages import DUE_TYPE
@@ -33,22 +34,27 @@ _format_fired_at = lru_cache(maxsize=16)(format_instant)
 class PreparedClaim:
     """A claim with the firings of its jobs, as many as fit into the bounds of one claim, and their messages."""
 
-    claim: Claim
+    claim: Claim[DueJob]
     firings: list[PlannedFiring]
     messages: list[OutgoingMessage]
 
     @property
-    def leaves_jobs(self) -> bool:
+    def taken(self) -> int:
+        """How many of the claim's jobs fit."""
+        return len(self.firings)
+
+    @property
+    def leaves_rows(self) -> bool:
         """True if some jobs did not fit. Their rows stay unchanged: they are still due, for the next claim."""
-        return len(self.firings) < len(self.claim.jobs)
+        return len(self.firings) < len(self.claim.rows)
 
 
-async def prepare(claim: Claim, names: Names, yielder: LoopYielder) -> PreparedClaim:
+async def prepare(claim: Claim[DueJob], names: Names, yielder: LoopYielder) -> PreparedClaim:
     """Plan the claim's jobs and write their messages, up to the bounds of one claim."""
     firings: list[PlannedFiring] = []
     messages: list[OutgoingMessage] = []
     size = 0
-    for job in claim.jobs:
+    for job in claim.rows:
         if len(messages) >= MAX_CLAIM_MESSAGES or size >= MAX_CLAIM_BYTES:
             break
         first = len(messages)

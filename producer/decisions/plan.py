@@ -5,7 +5,6 @@ with all other jobs: its remaining occurrences wait behind jobs that are due.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -43,25 +42,6 @@ class DueJob(msgspec.Struct, frozen=True, gc=False):
     trigger_id: str | None = None  # a firing outside the rule, with a row and a sequence of its own
     life: int = 1  # of the id; of a trigger, the life in which it was asked for
     asked_late: bool = False  # a one-shot that was asked for, or resumed, after its moment
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The due jobs that one transaction has locked."""
-
-    now: datetime  # when the transaction began, by Postgres' clock
-    moment: datetime  # at which the jobs are due: now, or a little later
-    jobs: list[DueJob]
-
-    @property
-    def fired_at(self) -> datetime:
-        """The moment; or now, if the moment passed while the producer waited for the broker or the database."""
-        return max(self.moment, self.now)
-
-    @property
-    def seconds_ahead(self) -> float:
-        """How long after the beginning of the transaction the moment comes."""
-        return (self.moment - self.now).total_seconds()
 
 
 class Plan(msgspec.Struct, frozen=True, gc=False):

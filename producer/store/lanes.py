@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from producer.decisions.plan import Claim, DueJob
+from producer.decisions.claim import Claim
+from producer.decisions.plan import DueJob
 from producer.decisions.settle import JobUpdate
 from shared.contract.messages import Misfire
 from shared.postgres.pool import Connection
@@ -158,7 +159,9 @@ def _seconds(seconds: int) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-async def claim_due(connection: Connection, lane: Lane, limit: int, moment: datetime | None = None) -> Claim | None:
+async def claim_due(
+    connection: Connection, lane: Lane, limit: int, moment: datetime | None = None
+) -> Claim[DueJob] | None:
     """Claim due rows of one lane. They are locked until the transaction ends, and other claims skip them. None: no row
     is due, or other transactions have locked all that are.
     """
@@ -189,6 +192,7 @@ async def claim_due(connection: Connection, lane: Lane, limit: int, moment: date
             )
             for row in rows
         ],
+        len(rows),
     )
 
 

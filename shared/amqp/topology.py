@@ -62,6 +62,29 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
         queue = await channel.declare_queue(queue_name, durable=True, arguments=_dead_letters_to_parked(names))
         await queue.bind(exchange, binding)
 
+    # A delayed message may have an `expiration` of its own, which is to count from the moment when it is due. RabbitMQ
+    # applies it to this queue, too. A message that expires here goes to the other queue, and the consumer takes it from
+    # there. Delay exchanges are bound by `declare_delay_exchange`.
+    expired = await channel.declare_queue(names.expired, durable=True, arguments=_dead_letters_to_parked(names))
+    await expired.bind(await channel.declare_exchange(names.expired_exchange, ExchangeType.FANOUT, durable=True))
+    await channel.declare_queue(
+        names.delayed,
+        durable=True,
+        arguments={
+            **_dead_letters(names.expired_exchange),
+            "x-queue-type": "quorum",
+            "x-delivery-limit": DELIVERY_LIMIT,
+        },
+    )
+
+
+async def declare_delay_exchange(channel: AbstractChannel, names: Names, target: str) -> None:
+    """Declare the delay exchange of a target; it may be repeated. Afterwards messages can be published to it."""
+    # A topic exchange, so that permissions on routing keys can be given as for any other.
+    exchange = await channel.declare_exchange(names.delay_exchange(target), ExchangeType.TOPIC, durable=True)
+    queue = await channel.get_queue(names.delayed, ensure=False)
+    await queue.bind(exchange, "#")
+
 
 async def find_topology(look: Callable[[str, Kind], Awaitable[None]], names: Names) -> None:
     """Check that all exchanges and queues exist that the user may see. Raises TopologyMissing.
@@ -96,8 +119,14 @@ def _dead_letters_to_parked(names: Names) -> FieldTable:
     return {
         "x-queue-type": "quorum",
         "x-delivery-limit": DELIVERY_LIMIT,
-        "x-dead-letter-exchange": "",
+        **_dead_letters(""),
         "x-dead-letter-routing-key": names.parked,
+    }
+
+
+def _dead_letters(exchange: str) -> FieldTable:
+    return {
+        "x-dead-letter-exchange": exchange,
         # By default dead-lettering may lose messages; at-least-once waits for the confirm of the target queue. It
         # requires reject-publish, which never rejects here because the queue has no length limit.
         "x-dead-letter-strategy": "at-least-once",

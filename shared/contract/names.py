@@ -7,6 +7,13 @@ RESUME_KEY = "schedule.resume"
 TRIGGER_KEY = "schedule.trigger"
 QUERY_KEY = "schedule.query"
 
+# Headers of a message that is published to a delay exchange.
+DELAY_HEADER = b"x-delay"
+DELIVER_AT_HEADER = b"x-deliver-at"
+NAME_HEADER = b"duebell-id"
+# The user who sent it, as RabbitMQ has checked. RabbitMQ takes the property `user_id` from that user alone.
+USER_HEADER = b"duebell-user-id"
+
 
 class Names:
     """Names the exchanges and queues. With a prefix, several environments share one broker."""
@@ -23,11 +30,29 @@ class Names:
         self.parking = prefix + "schedule.parked"
         self.inbox = prefix + "scheduler.inbox"
         self.deliveries = prefix + "scheduler.deliveries"
+        self.delayed = prefix + "scheduler.delayed"
+        # For messages whose own `expiration` ran out before a consumer took them from `delayed`: see consumer.delayed.
+        self.expired_exchange = prefix + "schedule.delayed-expired"
+        self.expired = prefix + "scheduler.delayed-expired"
         self.unrouted = prefix + "scheduler.unrouted"
         self.parked = prefix + "scheduler.parked"
 
-        self.exchanges = (self.commands, self.events, self.alternate, self.unrouted_copies, self.parking)
-        self.queues = (self.inbox, self.deliveries, self.unrouted, self.parked)
+        self.exchanges = (
+            self.commands,
+            self.events,
+            self.alternate,
+            self.unrouted_copies,
+            self.parking,
+            self.expired_exchange,
+        )
+        self.queues = (self.inbox, self.deliveries, self.delayed, self.expired, self.unrouted, self.parked)
+
+        # A delay exchange is named after the exchange to which its messages are published when they are due.
+        self.delay_prefix = prefix + "delay."
+
+    def delay_exchange(self, target: str) -> str:
+        """Return the name of the exchange whose messages are published to `target` when they are due."""
+        return self.delay_prefix + target
 
 
 def due_routing_key(topic: str, *, has_webhook: bool) -> str:

@@ -12,7 +12,7 @@ begin
          where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery', 'duebell_reader')
            and schemaname = current_schema()
            and tablename in ('duebell_migrations', 'jobs', 'triggers', 'deliveries', 'delivery_attempts',
-                             'delivery_announcements', 'history', 'service_instances')
+                             'delivery_announcements', 'history', 'service_instances', 'delayed_messages', 'delay_exchanges')
     loop
         -- What an earlier release granted.
         execute format('revoke all on %I from %I', given.name, given.role);
@@ -30,6 +30,8 @@ begin
                 trigger_sequence, life, sequence, last_due_at, created_at, owner, pause_revision) on jobs'),
             ('duebell_consumer', 'select, delete, insert (job_id, trigger_id, sequence, payload, traceparent, life)
                 on triggers'),
+            ('duebell_consumer', 'select, insert, update, delete on delayed_messages'),
+            ('duebell_consumer', 'select, insert on delay_exchanges'),
             ('duebell_consumer', 'select, insert on history'),
             ('duebell_consumer', 'select, insert, update on service_instances'),
 
@@ -38,6 +40,8 @@ begin
             ('duebell_producer', 'update (status, next_run_at, rule_index, sequence, last_due_at, refusals, retry_at,
                 finished_at, updated_at, version) on jobs'),
             ('duebell_producer', 'select, delete, update (fired_at, fire_at, refusals) on triggers'),
+            ('duebell_producer', 'select, delete, update (refusals, refused_because, retry_at) on delayed_messages'),
+            ('duebell_producer', 'select on delay_exchanges'),
             ('duebell_producer', 'insert on history'),
             ('duebell_producer', 'execute on function maintain_history(double precision)'),
             ('duebell_producer', 'select, insert, update, delete on service_instances'),

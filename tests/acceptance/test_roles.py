@@ -66,6 +66,9 @@ MAY_NOT = {
     "producer": [
         "insert into jobs (id) values ('mine')",
         "update jobs set payload = '1'",
+        "update delayed_messages set body = ''",
+        "update delayed_messages set exchange = 'payments'",
+        "insert into delayed_messages (exchange) values ('payments')",
         "update jobs set webhook = '{}'",
         "update jobs set topic = 'other'",
         "update jobs set owner = 'me'",
@@ -81,6 +84,7 @@ MAY_NOT = {
         "update jobs set status = 'done'",
         "delete from jobs",
         "select from triggers",
+        "select from delayed_messages",
         "update deliveries set url = 'https://example.com/'",
         "update deliveries set payload = '1'",
         "update deliveries set idempotency_key = 'other'",
@@ -245,6 +249,8 @@ USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
         (_publishes, "schedule.events", "delivery.completed.x"),
         (_publishes, "schedule.commands", "schedule.request"),
         (_publishes, "", "scheduler.inbox"),
+        (_publishes, "payments", "x"),
+        (_consumes, "scheduler.delayed"),
     ],
     "duebell_delivery": [
         (_consumes, "scheduler.inbox"),
@@ -275,6 +281,10 @@ USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
         (_publishes, "schedule.parked", "x"),
         (_publishes, "", "scheduler.inbox"),
         (_binds, "scheduler.inbox", "schedule.events"),
+        (_publishes, "delay.payments", "x"),
+        (_publishes, "", "scheduler.delayed"),
+        (_binds, "scheduler.delayed", "my-app.mine"),
+        (_consumes, "scheduler.delayed"),
     ],
 }
 

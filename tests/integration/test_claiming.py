@@ -46,7 +46,7 @@ async def test_ten_due_rows_and_three_claimers_at_once(site: Site, database: Any
         for transaction in transactions:
             await transaction.start()
         claims = await asyncio.gather(*(claim_due(claimer, DUE_NOW, 4) for claimer in claimers))
-        ids = [job.id for claim in claims if claim for job in claim.jobs]
+        ids = [job.id for claim in claims if claim for job in claim.rows]
         assert sorted(ids) == [f"job-{number:06}" for number in range(1, 11)]
         assert await claim_due(database, DUE_NOW, 10) is None, "all are taken"
     finally:
@@ -169,7 +169,7 @@ class HeldClaim:
         await self.transaction.start()
         claim = await claim_due(self.connection, OVERDUE, 10)
         assert claim is not None
-        assert [job.id for job in claim.jobs] == ["job-000001"]
+        assert [job.id for job in claim.rows] == ["job-000001"]
 
     async def finish(self, status: str) -> None:
         """Settle the row as a producer does: it is done, or pending with a next run."""
@@ -269,6 +269,6 @@ async def test_a_claimer_does_not_wait_for_a_row_that_is_being_cancelled(site: S
             await other.execute("update jobs set updated_at = now() where id = 'job-000001'")
             claim = await claim_due(database, DUE_NOW, 10)
             assert claim is not None
-            assert [job.id for job in claim.jobs] == ["job-000002"]
+            assert [job.id for job in claim.rows] == ["job-000002"]
     finally:
         await other.close(timeout=5)

@@ -387,8 +387,8 @@ _SHARED = (
     Mutant(
         name="event-without-listener-dropped",
         harm="An event that no queue is bound for disappears without a trace.",
-        file="producer/firing.py",
-        before="            results = await self._keep_unrouted(prepared.messages, results)\n",
+        file="producer/job_work.py",
+        before="        results = await self._keep_unrouted(publisher, prepared.messages, results, timeout)\n",
         after="",
         tests=(
             "tests/integration/test_producer.py::test_an_event_without_a_queue_is_kept_as_unrouted_and_its_job_goes_on",
@@ -397,15 +397,16 @@ _SHARED = (
     Mutant(
         name="history-outside-its-transaction",
         harm="The history tells of a firing that was rolled back.",
-        file="producer/firing.py",
-        before="await add_entries(transaction.connection, told, self.history)",
-        after="async with self.pool.acquire() as other: await add_entries(other, told, self.history)",
+        file="producer/job_work.py",
+        before="await add_entries(connection, tell_firings(firings, results, claim.published_at), self.history)",
+        after="async with connection._holder._pool.acquire() as other: "
+        "await add_entries(other, tell_firings(firings, results, claim.published_at), self.history)",
         tests=("tests/integration/test_history.py::test_a_firing_that_is_rolled_back_is_not_told",),
     ),
     Mutant(
         name="unconfirmed-copy-counts",
         harm="An event that no queue is bound for is lost, because its copy was not confirmed.",
-        file="producer/firing.py",
+        file="producer/job_work.py",
         before="                    results[place] = result\n",
         after="                    pass\n",
         tests=(

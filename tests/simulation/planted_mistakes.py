@@ -68,7 +68,7 @@ def take_unknown_for_confirmed(monkeypatch: Patch) -> None:
             firings, [PublishResult.CONFIRMED if one is PublishResult.UNKNOWN else one for one in results]
         )
 
-    monkeypatch.setattr("producer.firing.settle_all", settle_as_confirmed)
+    monkeypatch.setattr("producer.job_work.settle_all", settle_as_confirmed)
 
 
 def leave_the_life_out_of_the_key(monkeypatch: Patch) -> None:

@@ -27,6 +27,7 @@ from delivery.metrics import Metrics as DeliveryMetrics
 from delivery.results.announcer import Announcer
 from delivery.results.recorder import Recorder
 from producer.firing import Firer
+from producer.job_work import JobWork
 from producer.metrics import Metrics as ProducerMetrics
 from producer.priority import Precedence
 from producer.store.lanes import Lane
@@ -104,12 +105,10 @@ class Steps:
 
     async def produce(self, worker: Worker, lane: Lane) -> None:
         firer = Firer(
-            lane=lane,
+            work=JobWork(lane=lane, names=self.broker.names, metrics=self.producer_metrics),
             pool=_pool(worker),
             publisher=self._publisher(worker),
-            names=self.broker.names,
             precedence=Precedence(),
-            metrics=self.producer_metrics,
             lane_metrics=self.producer_metrics.of_lane(lane.name),
             max_batch=3,
             publish_timeout=TIMEOUT,

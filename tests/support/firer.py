@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from prometheus_client import CollectorRegistry
 
 from producer.firing import Firer
+from producer.job_work import JobWork
 from producer.metrics import Metrics
 from producer.priority import Precedence
 from producer.store.lanes import OVERDUE, PRODUCER_PLANNER_SETTINGS, Lane
@@ -25,12 +26,10 @@ async def a_firer(site: Site, lane: Lane = OVERDUE) -> AsyncIterator[Firer]:
         Publisher(broker) as publisher,
     ):
         yield Firer(
-            lane=lane,
+            work=JobWork(lane=lane, names=site.names, metrics=metrics),
             pool=pool,
             publisher=publisher,
-            names=site.names,
             precedence=Precedence(),
-            metrics=metrics,
             lane_metrics=metrics.of_lane(lane.name),
             max_batch=500,
             publish_timeout=20,

@@ -34,6 +34,11 @@ SENTENCES = {
     "misfire_dropped": "Late occurrences were dropped by the job's own policy. The first ten jobs after a quiet time "
     "have a line each.",
     "misfire_dropped_summary": "The same of further jobs in the last ten seconds: how many, by policy.",
+    "delayed_parked": "Delayed messages could not be held: `error` says why. They are in `scheduler.parked`.",
+    "delayed_unreadable": "A bug worth a report: reading a delayed message failed in an unforeseen way. It is parked.",
+    "delayed_refused": "The broker does not take delayed messages to an exchange: `reason` says why. They are kept and "
+    "tried again.",
+    "delayed_late": "Delayed messages of a claim were published more than a minute after their moment.",
     "not_published": "Events were not confirmed: how many, and the publish results. They are tried again.",
     "unrouted": "No queue was bound for some events of a claim: how many, and one of them. They are in "
     "`scheduler.unrouted`.",

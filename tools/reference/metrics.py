@@ -12,6 +12,7 @@ from console.metrics import Metrics as ConsoleMetrics
 from consumer.metrics import Metrics as ConsumerMetrics
 from delivery.metrics import Metrics as DeliveryMetrics
 from producer.metrics import Metrics as ProducerMetrics
+from producer.store.delayed import DELAYED, DELAYED_OVERDUE, DELAYED_RETRY
 from producer.store.lanes import DUE_NOW, OVERDUE, RETRY
 from producer.store.triggers import TRIGGERS
 from tools.reference.calls import calls, services
@@ -56,7 +57,7 @@ def _registries() -> dict[str, CollectorRegistry]:
     made = {service: CollectorRegistry() for service in ("consumer", "producer", "delivery", "console")}
     ConsumerMetrics(made["consumer"])
     producer = ProducerMetrics(made["producer"])
-    for lane in (DUE_NOW, OVERDUE, RETRY, TRIGGERS):
+    for lane in (DUE_NOW, OVERDUE, RETRY, TRIGGERS, DELAYED, DELAYED_OVERDUE, DELAYED_RETRY):
         producer.of_lane(lane.name)
     DeliveryMetrics(made["delivery"])
     ConsoleMetrics(made["console"])
@@ -89,7 +90,8 @@ def metrics_page() -> str:
     return page(
         "Metrics",
         "the metrics of the services",
-        "At `/metrics` of each service. Labels come from closed lists: never an id or a topic. Beside every counter "
+        "At `/metrics` of each service. Labels come from closed lists: never an id or a topic. The exchanges of "
+        "delayed messages are labels: an operator opens each of them. Beside every counter "
         "and histogram prometheus-client exports when it began (`…_created`); "
         "`PROMETHEUS_DISABLE_CREATED_SERIES=true` in a service's environment leaves those out. What to do when a "
         "number is bad: [operations](../operations.md#alerts).",

@@ -13,7 +13,7 @@ from pamqp.header import ContentHeader
 
 from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.wire.connection import SplittingReader
-from shared.amqp.wire.publishing import Confirms, PublishBatch
+from shared.amqp.wire.publishing import BatchWithIds, Confirms
 from tests.unit.wire.test_splitter import read_all, wire
 
 CHANNEL = 3
@@ -36,7 +36,7 @@ class PublishingChannel:
         self.reader = SplittingReader()
         self.reader.divert(CHANNEL, self.confirms)
 
-    async def publishes(self, *message_ids: str | None) -> PublishBatch:
+    async def publishes(self, *message_ids: str | None) -> BatchWithIds:
         return await self.confirms.publish([OutgoingMessage("", "q", b"{}", message_id=each) for each in message_ids])
 
     def answers(self, *frames: Any) -> None:

@@ -1,0 +1,155 @@
+"""Handles one batch of delayed messages: stores them in one transaction, parks those that cannot be held, and
+acknowledges all with one `multiple` ack. No message is acknowledged before its commit.
+
+A message whose own `expiration` ended before a consumer took it comes by a second queue, with the marks of RabbitMQ's
+dead-lettering. They are undone first: the expiration counts from the moment when the message is due.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
+from consumer.commands.delayed_history import tell_stored
+from consumer.metrics import Metrics
+from consumer.store.delayed import StoredDelayed, register_exchanges, store_messages
+from shared.amqp.consuming import Inbox
+from shared.amqp.message import IncomingMessage
+from shared.amqp.parking import make_parked_copy, park
+from shared.amqp.publisher import Publisher
+from shared.contract.history import HistoryLevel
+from shared.contract.names import Names
+from shared.postgres.history import add_entries
+from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
+from shared.runtime.fault_points import Point, reached
+from shared.runtime.logs import get_log
+from shared.runtime.loops import LoopYielder
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """A message that is stored. `replaced`: an earlier one with its name is not."""
+
+    replaced: bool
+
+
+Result = Held | RefusedDelayed
+
+ANOTHER_OWNER = "user_id: the message that waits under this duebell-id belongs to another user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedHandler:
+    """Handles the batches of a queue of delayed messages."""
+
+    pool: Pool
+    publisher: Publisher
+    names: Names
+    metrics: Metrics
+    max_body_bytes: int
+    publish_timeout: float
+    operators: tuple[str, ...] = ()
+    history: HistoryLevel = HistoryLevel.ALL
+    _registered: set[str] = field(default_factory=set)  # targets that are in the table of delay exchanges
+
+    async def store(self, messages: Sequence[IncomingMessage]) -> list[Result]:
+        """Store the messages of a batch. The call can be repeated.
+
+        After the commit: each message that can be held has a row.
+        """
+        read, yielder = [], LoopYielder()
+        for message in messages:
+            read.append(self._read(message))
+            await yielder.give_way()
+        reached(Point.CONSUMER_RECEIVED)
+        results: dict[int, Result] = {
+            position: each for position, each in enumerate(read) if isinstance(each, RefusedDelayed)
+        }
+        waiting = {position: each for position, each in enumerate(read) if isinstance(each, DelayedMessage)}
+        with self.metrics.delayed_store_seconds.time():
+            for part in cut_by_name(waiting):
+                stored = await store_together_or_one_by_one(
+                    [waiting[position] for position in part],
+                    self._store_together,
+                    lambda _, error: RefusedDelayed(f"body: the database refused it: {error}"),
+                    self.metrics.split_batches.inc,
+                )
+                results.update(zip(part, stored, strict=True))
+        return [results[position] for position in range(len(messages))]
+
+    async def finish(self, messages: list[IncomingMessage], results: Sequence[Result], inbox: Inbox) -> None:
+        """Park and acknowledge a batch that is stored. It can be repeated."""
+        reached(Point.CONSUMER_COMMITTED)
+        copies = [
+            make_parked_copy(message, exchange=self.names.parking, errors=(result.error,), parked_by="consumer")
+            for message, result in zip(messages, results, strict=True)
+            if isinstance(result, RefusedDelayed)
+        ]
+        if copies:
+            await park(self.publisher, copies, self.publish_timeout)
+        await inbox.acknowledge(messages)
+        reached(Point.CONSUMER_ACKNOWLEDGED)
+        self._observe(results)
+
+    def _read(self, message: IncomingMessage) -> DelayedMessage | RefusedDelayed:
+        try:
+            if message.exchange == self.names.expired_exchange:
+                restored = undo_expiry(message, self.names.delayed)
+                if isinstance(restored, RefusedDelayed):
+                    return restored
+                message = restored
+            return read_delayed(message, self.names.delay_prefix, datetime.now(UTC), self.max_body_bytes)
+        except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
+            get_log().error("delayed_unreadable", error=type(error).__name__)
+            return RefusedDelayed(f"properties: cannot be read: {type(error).__name__}")
+
+    async def _store_together(self, messages: Sequence[DelayedMessage]) -> list[Result]:
+        targets = {message.exchange for message in messages}
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
+            stored = await store_messages(connection, messages, self.operators)
+            await self._tell(connection, messages, stored)
+            if new := targets - self._registered:
+                await register_exchanges(connection, new)
+            reached(Point.CONSUMER_APPLIED)
+        self._registered.update(targets)
+        return [RefusedDelayed(ANOTHER_OWNER) if each is None else Held(each.replaced) for each in stored]
+
+    async def _tell(
+        self, connection: Connection, messages: Sequence[DelayedMessage], stored: Sequence[StoredDelayed | None]
+    ) -> None:
+        if self.history is HistoryLevel.OFF:
+            return
+        told = (
+            tell_stored(message, each.id, each.due_at, replaced=each.replaced)
+            for message, each in zip(messages, stored, strict=True)
+            if each is not None
+        )
+        await add_entries(connection, told, self.history)
+
+    def _observe(self, results: Sequence[Result]) -> None:
+        refused = [result for result in results if isinstance(result, RefusedDelayed)]
+        self.metrics.delayed_stored.inc(len(results) - len(refused))
+        self.metrics.delayed_replaced.inc(sum(isinstance(result, Held) and result.replaced for result in results))
+        for error, count in Counter(result.error for result in refused).items():
+            self.metrics.delayed_parked(error).inc(count)
+            get_log().warning("delayed_parked", error=error, count=count)
+
+
+def cut_by_name(messages: dict[int, DelayedMessage]) -> Iterator[list[int]]:
+    """Yield the positions of messages that can be stored by one statement, in the order of arrival: runs of messages
+    without a name, and runs of messages with different ones.
+    """
+    part: list[int] = []
+    names: set[tuple[str, str]] = set()
+    for position, message in messages.items():
+        key = None if message.name is None else (message.name, message.exchange)
+        fits = not names if key is None else bool(names) and key not in names
+        if part and not fits:
+            yield part
+            part, names = [], set()
+        part.append(position)
+        names |= set() if key is None else {key}
+    if part:
+        yield part

@@ -1,0 +1,59 @@
+"""Delayed messages on their way: held, published when they are due, as they were sent."""
+
+import time
+from typing import Any
+
+from tests.support.application import Application
+from tests.support.delayed import a_delayed_sender, properties
+from tests.support.eventually import eventually
+from tests.support.services import running_consumer, running_producer
+from tests.support.stores import Site
+
+
+async def none_waits(database: Any) -> None:
+    async def look() -> bool:
+        left = await database.fetchval("select count(*) from delayed_messages")
+        assert left == 0, f"{left} wait"
+        return True
+
+    await eventually(look)
+
+
+async def test_a_message_is_published_when_its_delay_is_over_and_not_earlier(site: Site, database: Any) -> None:
+    async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site):
+        began = time.monotonic()
+        await sender.send(b"body", "invoices.due", headers={"x-delay": 700, "a": 1}, message_id="m-1", priority=3)
+        [heard] = await sender.hears(1)
+        assert time.monotonic() - began >= 0.7
+        assert (heard.body, heard.exchange, heard.routing_key) == (b"body", sender.exchange, "invoices.due")
+        assert heard.header == properties(headers={"x-delay": -700, "a": 1}, message_id="m-1", priority=3)
+        await none_waits(database)
+    told = await database.fetch("select what, details->>'exchange' as exchange from history where job_id = 'm-1'")
+    assert [tuple(row) for row in told] == [("accepted", sender.exchange), ("fired", sender.exchange)]
+
+
+async def test_messages_of_one_moment_leave_in_the_order_in_which_they_came(site: Site) -> None:
+    async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site, batch_size=100):
+        moment = int(time.time() * 1000) + 2000
+        for number in range(1500):
+            await sender.send(str(number).encode(), headers={"x-deliver-at": moment})
+        heard = await sender.hears(1500)
+    assert time.time() * 1000 >= moment
+    assert [int(message.body) for message in heard] == list(range(1500))
+
+
+async def test_a_message_whose_expiration_ends_while_no_consumer_runs_is_held_all_the_same(
+    site: Site, app: Application
+) -> None:
+    async with a_delayed_sender(site) as sender:
+        await sender.send(b"short", "k", headers={"x-delay": 1, "a": "b"}, expiration="1000", app_id="shop")
+
+        async def expired() -> bool:
+            assert await app.count(site.names.expired) == 1
+            return True
+
+        await eventually(expired)
+        async with running_consumer(site), running_producer(site):
+            [heard] = await sender.hears(1)
+    assert heard.header == properties(headers={"x-delay": -1, "a": "b"}, expiration="1000", app_id="shop")
+    assert (heard.routing_key, heard.body) == ("k", b"short")
