@@ -15,8 +15,11 @@ async def send_many(
     send: Callable[[ScheduleRequest], Awaitable[object]],
     in_flight: int,
 ) -> int:
-    """How many went out. One that fails stops no other; what failed is told in the end, in one SomeFailed."""
+    """How many went out. One that fails stops no other; what failed is told in the end, in one SomeFailed. What is no
+    request ends it: TypeError, once those before are through.
+    """
     sent, failures, slots = 0, dict[str, DuebellError](), asyncio.Semaphore(in_flight)
+    mistaken: str | None = None
 
     async def send_one(request: ScheduleRequest) -> None:
         nonlocal sent
@@ -30,16 +33,21 @@ async def send_many(
 
     async with asyncio.TaskGroup() as tasks:
         async for request in _each(requests):
+            if not isinstance(request, ScheduleRequest):
+                mistaken = type(request).__name__
+                break
             await slots.acquire()
             if len(failures) >= MAX_FAILURES:
                 break
             tasks.create_task(send_one(request))
+    if mistaken is not None:
+        raise TypeError(f"schedule_many takes requests made by duebell.request, not {mistaken}")
     if failures:
         raise SomeFailed(sent, failures, gave_up=len(failures) >= MAX_FAILURES)
     return sent
 
 
-async def _each(requests: Iterable[ScheduleRequest] | AsyncIterable[ScheduleRequest]) -> AsyncIterator[ScheduleRequest]:
+async def _each(requests: Iterable[object] | AsyncIterable[object]) -> AsyncIterator[object]:
     if isinstance(requests, AsyncIterable):
         async for request in requests:
             yield request

@@ -21,6 +21,11 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 # Names that zoneinfo can load, and that mean another zone on every machine.
 _NOT_ZONES = ("right/", "posix/", "localtime", "posixrules")
 
+# Shorter names are abbreviations, all of which look alike.
+MIN_LENGTH_TO_GUESS = 5
+# How much an unknown field must look like a known one to be taken for it.
+LIKENESS = 0.75
+
 # By the last part of the field's name: what its pattern means.
 _PATTERNS = {
     "topic": "must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder",
@@ -29,10 +34,17 @@ _PATTERNS = {
 }
 
 
+def check_id(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not contain NUL")
+    return text
+
+
 def check_zone(name: str) -> str:
     if not _is_zone(name):
         meant = _zone_like(name)
-        raise ValueError(f"{name[:64]!r} is not an IANA time zone{f'; did you mean {meant}?' if meant else ''}")
+        hint = f"did you mean {meant}?" if meant else "it is UTC, or a place such as Europe/Berlin"
+        raise ValueError(f"{name[:64]!r} is not an IANA time zone; {hint}")
     return name
 
 
@@ -76,7 +88,7 @@ def in_words(problem: Mapping[str, Any], fields: Mapping[str, object]) -> str:
     name = place[-1] if place else ""
     match problem["type"]:
         case "extra_forbidden":
-            meant = get_close_matches(name, fields, n=1) if len(place) == 1 else []
+            meant = get_close_matches(name, fields, n=1, cutoff=LIKENESS) if len(place) == 1 else []
             words = f"is unknown{f'; did you mean {meant[0]}?' if meant else ''}"
         case "string_type" if name == "id":
             words = "must be text; use str(…)"
@@ -96,7 +108,7 @@ def in_words(problem: Mapping[str, Any], fields: Mapping[str, object]) -> str:
             words = _PATTERNS[name]
         case _:
             words = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "must", 1)
-    return ": ".join((*place, words))
+    return f"{'.'.join(place)}: {words}" if place else words
 
 
 def _is_zone(name: str) -> bool:
@@ -111,14 +123,16 @@ def _is_zone(name: str) -> bool:
 
 
 def _zone_like(name: str) -> str | None:
-    """`Berlin`, `europe/berlin`, `Europe/Berln` and `New York` are all likely to mean a zone."""
+    """`Berlin`, `europe/berlin`, `Europe/Berln` and `New York` are all likely to mean a zone. An abbreviation such as
+    `CEST` is not: what looks like it is on another continent.
+    """
     wanted = name.strip().replace(" ", "_").lower()
     by_name = {zone.lower(): zone for zone in _all_zones()}
     by_city = {zone.lower().rpartition("/")[2]: zone for zone in _all_zones()}
     for names in (by_name, by_city):
         if wanted in names:
             return names[wanted]
-    for names in (by_name, by_city):
+    for names in (by_name, by_city) if len(wanted) >= MIN_LENGTH_TO_GUESS else ():
         if close := get_close_matches(wanted, names, n=1, cutoff=0.8):
             return names[close[0]]
     return None

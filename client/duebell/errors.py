@@ -78,9 +78,10 @@ class Unreachable(DuebellError, ConnectionError):
 
 class SomeFailed(DuebellError):
     def __init__(self, sent: int, failures: Mapping[str, DuebellError], *, gave_up: bool) -> None:
-        first = next(iter(failures.items()))
+        job_id, error = next(iter(failures.items()))
+        first = str(error) if str(error).startswith(f"{job_id}: ") else f"{job_id}: {error}"
         rest = "; took no more after so many" if gave_up else ""
-        super().__init__(f"{len(failures)} failed, {sent} did not; the first: {first[0]}: {first[1]}{rest}")
+        super().__init__(f"{len(failures)} failed, {sent} did not; the first: {first}{rest}")
         self.sent = sent
         self.failures = dict(failures)
         self.gave_up = gave_up

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from duebell.link import BROKER_TROUBLE, lost_connections_as_errors, pause_after
 from duebell.messages import ScheduleDue
-from duebell.names import check_binding
+from duebell.names import check_binding, check_queue
 from duebell.seen import InMemorySeen, Seen
 
 MAX_HANDLER_PAUSE_SECONDS = 60.0
@@ -47,6 +47,7 @@ class Listening:
 
     def __post_init__(self) -> None:
         check_binding(self.topic)
+        check_queue(self.queue)
         if not _is_async(self.handler):
             name = getattr(self.handler, "__qualname__", repr(self.handler))
             raise TypeError(f"{name} is no `async def` function; run blocking code in it with asyncio.to_thread")

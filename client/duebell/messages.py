@@ -6,11 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from duebell.checks import check_cron, check_moment, check_zone, has_offset
+from duebell.checks import check_cron, check_id, check_moment, check_zone, has_offset
 
-JobId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+JobId = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(check_id)]
 Topic = Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 Revision = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Note = Annotated[str, StringConstraints(max_length=500)]

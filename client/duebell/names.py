@@ -4,6 +4,8 @@ import re
 
 COMMANDS_EXCHANGE = "schedule.commands"
 EVENTS_EXCHANGE = "schedule.events"
+# The broker takes names of 255 bytes, and the queue of failed events has the same one with .failed behind it.
+MAX_QUEUE_BYTES = 255 - len(".failed")
 
 ROUTING_KEYS = {
     "ScheduleRequest": "schedule.request",
@@ -30,3 +32,9 @@ def check_binding(topic: str) -> None:
 def due_binding(topic: str) -> str:
     """Hears a topic (`*` for one word of it, `#` for any number), with and without a webhook."""
     return f"due.*.{topic}"
+
+
+def check_queue(name: str) -> None:
+    """Refuse a name that the broker would refuse, in words that name the argument."""
+    if not 1 <= len(name.encode()) <= MAX_QUEUE_BYTES or name.startswith("amq."):
+        raise ValueError(f"queue: must be a name of 1 to {MAX_QUEUE_BYTES} bytes that does not begin with amq.")

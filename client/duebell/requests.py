@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
@@ -24,7 +25,7 @@ class RequestFields(TypedDict, total=False):
     cron: str | None
     every_seconds: int | None
     start_at: datetime | str | None
-    timezone: str | None
+    timezone: ZoneInfo | str | None
     dst_gap: Literal["shift", "skip"] | None
     dst_fold: Literal["first", "last", "both"] | None
     topic: str
@@ -75,6 +76,8 @@ def encoded(command: Command) -> bytes:
 def _as_sent(name: str, value: object) -> object:
     if name in {"at", "start_at"} and isinstance(value, datetime):
         return value.isoformat()
+    if name == "timezone" and isinstance(value, ZoneInfo):
+        return value.key
     if name == "webhook" and isinstance(value, str):
         return {"url": value}
     return value

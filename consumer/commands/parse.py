@@ -3,7 +3,6 @@ caller passes the current time.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -34,6 +33,7 @@ from shared.contract.messages import (
     ScheduleTrigger,
 )
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+from shared.contract.wording import describe_problem
 
 # How large the fields of a command besides its payload may be.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
@@ -228,19 +228,7 @@ def _validated(model: type[Model], content: dict[str, Any]) -> Model:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise Refusal(*(_describe(problem) for problem in error.errors(include_url=False))) from None
-
-
-def _describe(problem: Mapping[str, Any]) -> str:
-    field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
-    match problem["type"]:
-        case "extra_forbidden":
-            text = "is not a field of this command"
-        case "missing":
-            text = "is missing"
-        case _:
-            text = problem["msg"].removeprefix("Value error, ")
-    return f"{field}: {text}" if field else text
+        raise Refusal(*(describe_problem(problem) for problem in error.errors(include_url=False))) from None
 
 
 def _raw_payload(body: bytes, max_payload_bytes: int) -> str:

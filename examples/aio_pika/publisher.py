@@ -58,7 +58,8 @@ async def main(job_id: str, seconds: str = "2", payload: str = "null") -> int:
         async with connection, connection.channel(on_return_raises=True) as channel:
             verdict = await ask(channel, "schedule.request", command)
     print(verdict["outcome"], verdict["id"], verdict["next_run_at"] or "", "; ".join(verdict["errors"]))
-    return int(verdict["outcome"] == "rejected")
+    # A duplicate is well if it is the same request again. If not, `errors` say what is otherwise: it will not ring.
+    return int(verdict["outcome"] == "rejected" or bool(verdict["errors"]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@ import amqp from "amqplib";
 
 const PREFIX = process.env.AMQP_PREFIX ?? "";
 const [queue = "my-app.javascript", topic = "reminders.#"] = process.argv.slice(2);
+if (!process.env.AMQP_URL) {
+  console.error("AMQP_URL is not set: amqp://user:password@host:5672/vhost");
+  process.exit(2);
+}
 const KEYS_KEPT = 100_000;
 const PREFETCH = 20;
 

@@ -10,9 +10,21 @@ const PREFIX = process.env.AMQP_PREFIX ?? "";
 const DEADLINE_MS = 30_000;
 
 const [id, seconds = "2", payload = "null"] = process.argv.slice(2);
-if (!id) {
-  console.error("usage: node publisher.mjs <id> [seconds from now] [payload as JSON]");
+const problem = mistake();
+if (problem) {
+  console.error(problem);
   process.exit(2);
+}
+
+function mistake() {
+  if (!id) return "usage: node publisher.mjs <id> [seconds from now] [payload as JSON]";
+  if (!process.env.AMQP_URL) return "AMQP_URL is not set: amqp://user:password@host:5672/vhost";
+  if (Number.isNaN(new Date(Date.now() + Number(seconds) * 1000).getTime())) return `not a number of seconds: ${seconds}`;
+  try {
+    JSON.parse(payload);
+  } catch (error) {
+    return `the payload is no JSON: ${error.message}`;
+  }
 }
 
 function within(deadline, promise, what) {
@@ -63,9 +75,17 @@ async function ask(channel, routingKey, type, command) {
   return await Promise.race([reply, returned]);
 }
 
-const connection = await within(DEADLINE_MS, amqp.connect(process.env.AMQP_URL), "connecting");
-connection.on("error", (error) => console.error("connection:", error.message));
-try {
+async function main() {
+  const connection = await within(DEADLINE_MS, amqp.connect(process.env.AMQP_URL), "connecting");
+  connection.on("error", (error) => console.error("connection:", error.message));
+  try {
+    return await publish(connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function publish(connection) {
   const channel = await connection.createConfirmChannel();
   const command = {
     id,
@@ -75,7 +95,11 @@ try {
   };
   const verdict = await within(DEADLINE_MS, ask(channel, "schedule.request", "ScheduleRequest", command), "asking");
   console.log(verdict.outcome, verdict.id, verdict.next_run_at ?? "", verdict.errors.join("; "));
-  process.exitCode = verdict.outcome === "rejected" ? 1 : 0;
-} finally {
-  await connection.close();
+  // A duplicate is well if it is the same request again. If not, `errors` say what is otherwise: it will not ring.
+  return verdict.outcome === "rejected" || verdict.errors.length ? 1 : 0;
 }
+
+process.exitCode = await main().catch((error) => {
+  console.error(error.message);
+  return 1;
+});

@@ -30,6 +30,8 @@ _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?", re.A
 FIRST_YEAR = 1900
 LAST_YEAR = 2199
 
+# What a form's date or local date-time field gives.
+_SHORTENED = re.compile(r"\d{4}-\d\d-\d\d(?P<time>[Tt ]\d\d:\d\d([Zz]|[+-]\d\d:[0-5]\d)?)?", re.ASCII)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
 
 TRACE_HEADER = "traceparent"
@@ -141,7 +143,7 @@ IdempotencyKey = Annotated[str, Field(examples=["event-9b62f0e6a3c54d5eb1f0a7c2d
 def parse_date_time(text: str) -> datetime:
     """Return an aware datetime if the text has an offset, else a naive one. Raises ValueError, which says why."""
     if not _RFC3339.fullmatch(text):
-        raise ValueError("is not a date and time such as 2026-07-10T09:00:00Z or 2026-07-10T09:00:00")
+        raise ValueError(_what_is_no_date_time(text))
     if text[11:13] == "24":  # which newer versions of Python would read
         raise ValueError("is not a real date and time: hours are 00 to 23, midnight is 00:00 of the next day")
     # fromisoformat accepts no lower-case t and z. It cuts off digits below a microsecond.
@@ -157,6 +159,15 @@ def parse_date_time(text: str) -> datetime:
     instant = moment.astimezone(UTC)  # the year may change
     require_year_in_range(instant)
     return instant
+
+
+def _what_is_no_date_time(text: str) -> str:
+    missing = _SHORTENED.fullmatch(text)
+    example = "such as 2026-07-10T09:00:00Z or 2026-07-10T09:00:00"
+    if missing is None:
+        return f"is not a date and time {example}"
+    part = "the seconds are" if missing["time"] else "the time of day is"
+    return f"{part} missing, in a date and time {example}"
 
 
 def require_year_in_range(moment: datetime) -> None:

@@ -27,6 +27,15 @@ NICKNAMES = {
 CRON_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 
 
+_VALUES = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, or L for the last",
+    "month": "1 to 12, or JAN to DEC",
+    "day-of-week": "0 to 7, or SUN to SAT",
+}
+
+
 class Cron:
     """Tells the days and times that a cron expression names."""
 
@@ -61,9 +70,9 @@ def read_cron(text: str) -> Cron:
         raise BadRule("cron", f"cron: {expression[:40]} is not one of {', '.join(NICKNAMES)}")
     fields = expression.upper().split()
     if len(fields) != len(CRON_FIELDS):
-        raise BadRule(
-            "cron", f"cron: expected the five fields {', '.join(CRON_FIELDS)}, at most {MAX_CRON_LENGTH} characters"
-        )
+        seconds = "; six are given: seconds are not supported" if len(fields) == len(CRON_FIELDS) + 1 else ""
+        limit = f"at most {MAX_CRON_LENGTH} characters"
+        raise BadRule("cron", f"cron: expected the five fields {', '.join(CRON_FIELDS)}, {limit}{seconds}")
     # Sunday is 0 and 7: FRI-SUN is 5-7.
     fields[4] = re.sub(r"(?<!SUN)-SUN", "-7", fields[4])
     try:
@@ -79,5 +88,14 @@ def find_bad_field(fields: list[str]) -> str:
         try:
             CronSim(" ".join(alone), EPOCH)
         except CronSimError:
-            return f"{name}: {field[:40]!r} is not understood"
+            return f"{name}: {field[:40]!r} is not understood; {_meaning(name, field)}"
     return f"day-of-month: no month of {fields[3][:40]!r} has a day {fields[2][:40]!r}"
+
+
+def _meaning(name: str, field: str) -> str:
+    """Return what the field may be. A range from high to low is the mistake that the limits do not explain."""
+    if "?" in field:
+        return "any is *"
+    if re.fullmatch(r"(\d+)-(\d+)", field):
+        return f"it is {_VALUES[name]}, and a range goes from low to high"
+    return f"it is {_VALUES[name]}"

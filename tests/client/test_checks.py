@@ -9,15 +9,18 @@ from tests.support.client_program import Installed
 SCRIPTS = Path(__file__).parent / "scripts"
 LATER = "2030-01-01T00:00:00Z"
 LOCAL = "2030-01-01T09:00:00"
+NO_ZONE = "is not an IANA time zone; it is UTC, or a place such as Europe/Berlin"
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"timezone": "Berlin"}, "timezone: 'Berlin' is not an IANA time zone; did you mean Europe/Berlin?"),
     ({"timezone": "europe/berlin"}, "timezone: 'europe/berlin' is not an IANA time zone; did you mean Europe/Berlin?"),
     ({"timezone": "Europe/Berln"}, "timezone: 'Europe/Berln' is not an IANA time zone; did you mean Europe/Berlin?"),
     ({"timezone": "New York"}, "timezone: 'New York' is not an IANA time zone; did you mean America/New_York?"),
-    ({"timezone": "Mars/Olympus"}, "timezone: 'Mars/Olympus' is not an IANA time zone"),
-    ({"timezone": "../etc/passwd"}, "timezone: '../etc/passwd' is not an IANA time zone"),
-    ({"timezone": ""}, "timezone: '' is not an IANA time zone"),
+    ({"timezone": "Mars/Olympus"}, f"timezone: 'Mars/Olympus' {NO_ZONE}"),
+    ({"timezone": "CEST"}, f"timezone: 'CEST' {NO_ZONE}"),
+    ({"timezone": "UTC+2"}, f"timezone: 'UTC+2' {NO_ZONE}"),
+    ({"timezone": "../etc/passwd"}, f"timezone: '../etc/passwd' {NO_ZONE}"),
+    ({"timezone": ""}, f"timezone: '' {NO_ZONE}"),
     ({"at": LOCAL}, "timezone: is needed, because at has no offset (a datetime: no tzinfo)"),
     ({"at": f"$datetime {LOCAL}"}, "timezone: is needed, because at has no offset (a datetime: no tzinfo)"),
     (
@@ -55,13 +58,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"job_id": 7}, "id: must be text; use str(…)"),
     ({"job_id": ""}, "id: must not be empty"),
     ({"job_id": "x" * 201}, "id: must have 200 characters at most"),
+    ({"job_id": "a\0b"}, "id: must not contain NUL"),
     ({"pyload": 1}, "pyload: is unknown; did you mean payload?"),
     ({"priority": 1}, "priority: is unknown"),
+    ({"reason": 1}, "reason: is unknown"),
     (
         {"topic": "two words"},
         "topic: must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder",
     ),
-    ({"webhook": "ftp://example.com"}, "webhook: url: must start with http:// or https://"),
+    ({"webhook": "ftp://example.com"}, "webhook.url: must start with http:// or https://"),
     ({"webhook": 7}, "webhook: must be a URL or a Webhook, not int"),
     ({"revision": "2"}, "revision: must be a whole number, not str"),
     ({"misfire": "later"}, "misfire: must be 'all', 'latest' or 'skip'"),
@@ -69,6 +74,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 RIGHT: list[dict[str, Any]] = [
     {"at": f"$datetime {LOCAL}+02:00"},
     {"at": f"$datetime {LOCAL}", "timezone": "Europe/Kyiv"},
+    {"at": f"$datetime {LOCAL}", "timezone": "$zone Europe/Kyiv"},
     {"at": "2030-01-31 09:00:00.5-03:30"},
     {"at": None, "cron": "  0 9 * * 1-5 ", "timezone": "Etc/GMT+1"},
     {"at": None, "cron": "@daily", "start_at": LATER},

@@ -118,8 +118,13 @@ async def test_verdicts_of_many_are_gathered(installed: Installed, site: Site, d
     async with running_consumer(site), installed.running(SCRIPTS / "many.py") as program:
         await asyncio.wait_for(program.process.wait(), PATIENCE)
         assert program.process.returncode == 0, program.output
-        assert await database.fetchval("select count(*) from jobs") == 1099
-    assert program.lines == ["1000 sent", "99 sent, refused: bad, cron: minute: '61' is not understood"]
+        assert await database.fetchval("select count(*) from jobs") == 1100
+    assert program.lines == [
+        "1000 sent",
+        "schedule_many takes requests made by duebell.request, not dict",
+        "99 sent, refused: bad, cron: minute: '61' is not understood; it is 0 to 59",
+        "1 failed, 99 did not; the first: bad: cron: minute: '61' is not understood; it is 0 to 59",
+    ]
 
 
 async def test_jobs_are_paused_resumed_and_triggered_and_belong_to_their_owner(

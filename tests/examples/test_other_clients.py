@@ -23,11 +23,16 @@ from tests.support.stores import Site, Stores
 pytestmark = pytest.mark.xdist_group("other clients")  # one worker: its tests share what takes long to start
 
 
+@pytest.fixture(scope="module")
+def javascript() -> dict[str, list[str | Path]]:
+    project = installed_project(ROOT / "examples" / "javascript")
+    return {name: ["node", project / f"{name}.mjs"] for name in ("publisher", "listener")}
+
+
 @pytest.fixture(scope="module", params=["javascript", "aio_pika"])
 def commands(request: pytest.FixtureRequest) -> dict[str, list[str | Path]]:
     if request.param == "javascript":
-        project = installed_project(ROOT / "examples" / "javascript")
-        return {name: ["node", project / f"{name}.mjs"] for name in ("publisher", "listener")}
+        return dict(request.getfixturevalue("javascript"))
     directory = ROOT / "examples" / "aio_pika"
     return {name: [sys.executable, directory / f"{name}.py"] for name in ("publisher", "listener")}
 
@@ -80,6 +85,11 @@ async def test_what_the_publisher_asks_for_rings_at_the_listener_once(
             await listener.says("again tea is skipped")
             assert await app.count(queue) == 0
 
+        # Another payload under the same id and revision: it will not ring.
+        status, said = await publish(commands, environment, tmp_path, "tea", "0.5", '{"cups": 3}')
+        assert status == 1, said
+        assert said.startswith("duplicate tea"), said
+
         status, said = await publish(commands, environment, tmp_path, "x" * 201, "0.5")
         assert status == 1, said
         assert "rejected" in said
@@ -109,6 +119,20 @@ async def test_a_command_that_no_queue_takes_is_an_error(
     status, said = await publish(commands, environment, tmp_path, "lost")
     assert status == 1, said
     assert "accepted" not in said
+
+
+async def test_a_mistake_in_the_arguments_is_one_line_without_a_stack(
+    javascript: dict[str, list[str | Path]], environment: dict[str, str], tmp_path: Path
+) -> None:
+    for arguments, words in ((["tea", "soon"], "soon"), (["tea", "1", "{cups"], "JSON"), ([], "usage")):
+        status, said = await publish(javascript, environment, tmp_path, *arguments)
+        assert (status, len(said.splitlines())) == (2, 1), said
+        assert words in said
+    for command in javascript.values():
+        async with a_program([*command, "tea"], {}, tmp_path) as program:
+            await asyncio.wait_for(program.process.wait(), PATIENCE)
+        assert (program.process.returncode, len(program.lines)) == (2, 1), program.output
+        assert "AMQP_URL is not set" in program.output
 
 
 async def _count(app: Application, queue: str, number: int) -> None:

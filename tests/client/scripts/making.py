@@ -1,18 +1,23 @@
 """Makes a request of each list of fields in its standard argument, and reports what the client says of it. `$datetime`
-stands for a datetime, which JSON does not have.
+and `$zone` stand for a datetime and a ZoneInfo, which JSON does not have.
 """
 
 import json
 import sys
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from duebell import InvalidCommand, request
 
 
 def given(value: object) -> Any:
-    text = str(value)
-    return datetime.fromisoformat(text.removeprefix("$datetime ")) if text.startswith("$datetime ") else value
+    match str(value).split(" ", 1):
+        case ["$datetime", moment]:
+            return datetime.fromisoformat(moment)
+        case ["$zone", name]:
+            return ZoneInfo(name)
+    return value
 
 
 def report(fields: dict[str, Any]) -> dict[str, object]:

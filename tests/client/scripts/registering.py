@@ -38,9 +38,12 @@ HANDLERS: dict[str, Any] = {
 TOPICS = ("mail.#", "#", "*.late", "due.bills", "due.event.mail.#", "due.*.mail.#", "two words", "")
 
 
-def register(topic: str, handler: Any) -> str:
+QUEUES = ("my-app.mails", "q" * 248, "q" * 249, "", "amq.mails")
+
+
+def register(topic: str, handler: Any, queue: str = "q") -> str:
     try:
-        Scheduler("amqp://localhost").on(topic, queue="q")(handler)
+        Scheduler("amqp://localhost").on(topic, queue=queue)(handler)
     except (TypeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return "taken"
@@ -48,3 +51,4 @@ def register(topic: str, handler: Any) -> str:
 
 print(json.dumps({name: register("#", handler) for name, handler in HANDLERS.items()}))
 print(json.dumps({topic: register(topic, right) for topic in TOPICS}))
+print(json.dumps({queue: register("#", right, queue) for queue in QUEUES}))

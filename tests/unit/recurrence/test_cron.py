@@ -60,19 +60,20 @@ def test_an_expression_means(cron: str, expected: list[str]) -> None:
     [
         ("60 * * * *", "minute: '60' is not understood"),
         ("* 24 * * *", "hour: '24' is not understood"),
-        ("* * 32 * *", "day-of-month: '32' is not understood"),
+        ("* * 32 * *", "day-of-month: '32' is not understood; it is 1 to 31, or L for the last"),
+        ("0 9 * * 5-1", "day-of-week: '5-1' is not understood; it is 0 to 7, or SUN to SAT, and a range goes from low"),
         ("* * * 13 *", "month: '13' is not understood"),
         ("* * * * 8", "day-of-week: '8' is not understood"),
         ("* * * * MON#6", "day-of-week: 'MON#6' is not understood"),
         ("*/0 * * * *", "minute: '*/0' is not understood"),
         ("0 0 30 2 *", "day-of-month: no month of '2' has a day '30'"),
-        ("0 0 0 * * *", "cron: expected the five fields"),
+        ("0 0 0 * * *", "at most 500 characters; six are given: seconds are not supported"),
         ("@reboot", "cron: @reboot is not one of @yearly"),
         ("", "cron: expected the five fields"),
         ("0 " * 300, "at most 500 characters"),
         ("1," * 200 + "1 * * * *", None),
         ("9" * 480 + " * * * *", "minute: '999"),
-        ("0 0 ? * *", "day-of-month: '?' is not understood"),
+        ("0 0 ? * *", "day-of-month: '?' is not understood; any is *"),
     ],
 )
 def test_an_error_names_the_field(cron: str, message: str | None) -> None:

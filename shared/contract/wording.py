@@ -1,0 +1,35 @@
+"""Says what is wrong with a field of a message in words for any language: the types are those of JSON. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_WORDS = {
+    "extra_forbidden": "is not a field of this command",
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a whole number of 64 bits",
+    "float_type": "must be a number",
+    "finite_number": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "list_type": "must be a list",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+}
+# How pydantic begins its messages about text, lists, objects and all else.
+_SUBJECT = re.compile(r"(Input|String|List|Dictionary|Value) should ")
+
+
+def describe_problem(problem: Mapping[str, Any]) -> str:
+    """Return one of pydantic's problems as a text that begins with the field."""
+    field = ".".join(str(part) or "''" for part in problem["loc"])[:100]
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "too_long" and isinstance(problem["input"], str):
+        message = f"must have at most {problem['ctx']['max_length']} characters"
+    text = _WORDS.get(problem["type"]) or _SUBJECT.sub("must ", message, count=1)
+    return f"{field}: {text}" if field else text
