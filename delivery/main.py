@@ -124,7 +124,13 @@ async def deliver(
 def load_secrets(settings: DeliverySettings) -> Secrets:
     """Read the signing secrets. ValueError names the setting that cannot be read."""
     variable = settings.webhook_secrets.get_secret_value() if settings.webhook_secrets else None
-    return Secrets.load(variable, settings.webhook_secrets_file)
+    secrets = Secrets.load(variable, settings.webhook_secrets_file)
+    if unknown := sorted(settings.webhook_secret_names - secrets.names):
+        raise ValueError(
+            f"WEBHOOK_SECRET_NAMES: {', '.join(unknown)}: neither WEBHOOK_SECRETS nor WEBHOOK_SECRETS_FILE has it, and "
+            "consumers take requests that need it"
+        )
+    return secrets
 
 
 def load_tls(settings: DeliverySettings) -> ssl.SSLContext:

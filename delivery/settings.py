@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from delivery.http.connection_settings import parse_proxy
-from shared.runtime.webhook_settings import AddressSettings
+from shared.runtime.webhook_settings import WebhookSettings
 
 
 def _proxy(value: SecretStr) -> SecretStr:
@@ -21,7 +21,7 @@ def _or_none(value: Any) -> Any:  # noqa: ANN401
 _File = Annotated[Path | None, BeforeValidator(_or_none)]
 
 
-class DeliverySettings(AddressSettings):
+class DeliverySettings(WebhookSettings):
     metrics_port: int = Field(default=9103, ge=0, le=65535, description="for /metrics, /healthz and /readyz")
 
     batch_size: int = Field(default=200, ge=1, le=5000, description="events per transaction, at most")

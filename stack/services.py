@@ -3,7 +3,6 @@ ready. The preparations run as the operator, each service as its own user of eit
 
 import base64
 import http.client
-import json
 import os
 import secrets
 import signal
@@ -22,6 +21,7 @@ from stack.postgres import Postgres
 from stack.processes import Child, spawn
 from stack.rabbitmq import RabbitMQ
 from stack.roles import role_of
+from stack.webhook_secrets import MERGED, secret_settings
 
 SERVICES = ("consumer", "producer", "delivery")
 CONSOLE = "console"
@@ -66,12 +66,11 @@ class ServiceContext:
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         # Everything here is on this machine, which Duebell otherwise refuses to call.
         here = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128"}
-        own["consumer"] |= here
-        if not os.environ.keys() & {"WEBHOOK_SECRETS", "WEBHOOK_SECRETS_FILE"}:  # else the user has other secrets
-            own["consumer"]["WEBHOOK_SECRET_NAMES"] = DEMO_SECRET
+        of_consumer, of_delivery = secret_settings({DEMO_SECRET: secret}, os.environ)
+        own["consumer"] |= {**here, **of_consumer}
         own["delivery"] |= {
             **here,
-            "WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: secret}),
+            **of_delivery,
             # A failing webhook is retried within seconds here, not within minutes.
             "RETRY_BASE_SECONDS": "1",
         }
@@ -103,12 +102,20 @@ class ServiceContext:
                 **stores,
                 **self.own.get(module, {}),
                 # The user's own settings for webhooks win.
-                **{name: value for name, value in os.environ.items() if name.startswith(("WEBHOOK_", "RETRY_"))},
+                **_settings_of_the_user(),
                 **self.settings,
                 **more,
             },
             cwd=self.project,
         )
+
+
+def _settings_of_the_user() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("WEBHOOK_", "RETRY_")) and name not in MERGED
+    }
 
 
 class Service:

@@ -104,6 +104,11 @@ class Secrets:
             raise ValueError(f"WEBHOOK_SECRETS_FILE: {_problem(error)}") from None
         return secrets
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names in the variable and in the file as it was read last."""
+        return frozenset((*self.variable, *self._from_file))
+
     def signers(self, name: str) -> Sequence[Webhook] | None:
         """Return the signers of a secret's name, or None if neither the file nor the variable has the name."""
         self.refresh()

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
@@ -13,10 +15,12 @@ from stack.processes import wait_until
 from stack.prometheus import FILES, configured
 from stack.roles import role_of
 from stack.services import SERVICES
+from tests.cli.command_line import duebell
 from tests.stack.living_processes import no_process_has_text
 from tests.support.eventually import PATIENCE
 
 UP_SECONDS = 90
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 WATCHED = {*SERVICES, "rabbitmq", "rabbitmq-queues"}
 
 
@@ -34,12 +38,20 @@ async def users_of(database_url: str) -> dict[str, str]:
         await connection.close(timeout=5)
 
 
+async def scheduled_with(secret: str, endpoints: dict[str, str]) -> Any:
+    """Return the reply to a request whose webhook is to be signed with the secret of this name."""
+    webhook = ("--webhook", f"{endpoints['receiver']}/hook", "--secret", secret)
+    ended = await duebell("schedule", f"signed-{secret}", "--in", "1h", *webhook, AMQP_URL=endpoints["amqp_url"])
+    return json.loads(ended.out)
+
+
 def test_the_stack_is_watched_and_each_user_has_only_its_own_rights(tmp_path: Path) -> None:
     # Without a space: RabbitMQ 3.10 cannot find out how much room a disk has behind one, and says so with a "number"
     # that Prometheus cannot read.
     directory = tmp_path / "stack"
     command = subprocess.Popen(
         [sys.executable, "-m", "stack.up", "--directory", str(directory)],
+        env={**os.environ, "WEBHOOK_SECRETS": json.dumps({"billing": SECRET})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -50,6 +62,11 @@ def test_the_stack_is_watched_and_each_user_has_only_its_own_rights(tmp_path: Pa
         assert command.poll() is None, command.communicate()[0]
         endpoints = json.loads(file.read_text())
         assert {"database_url", "amqp_url", "prometheus", *SERVICES} <= endpoints.keys()
+
+        for secret, outcome in {"billing": "accepted", "demo": "accepted", "shop": "rejected"}.items():
+            reply = asyncio.run(scheduled_with(secret, endpoints))
+            assert reply["outcome"] == outcome, reply
+        assert "webhook.secret: Duebell knows no secret of this name" in reply["errors"][0]
 
         users = asyncio.run(users_of(endpoints["database_url"]))
         assert {users[f"duebell-{name}"] for name in SERVICES} == {role_of(name) for name in SERVICES}

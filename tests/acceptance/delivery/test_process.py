@@ -143,6 +143,11 @@ async def test_all_calls_go_through_the_proxy_whose_password_is_in_no_log(
             "WEBHOOK_SECRETS: billing: a secret has 24 to 64 bytes, this one 8",
         ),
         (
+            {"WEBHOOK_SECRETS": json.dumps({"billing": SECRET}), "WEBHOOK_SECRET_NAMES": "billing,shop,crm"},
+            "WEBHOOK_SECRET_NAMES: crm, shop: neither WEBHOOK_SECRETS nor WEBHOOK_SECRETS_FILE has it, and consumers "
+            "take requests that need it",
+        ),
+        (
             {"WEBHOOK_CLIENT_CERT": "/nowhere/duebell.pem"},
             "WEBHOOK_CLIENT_CERT: cannot be read: No such file or directory",
         ),
@@ -192,7 +197,7 @@ async def test_the_example_receiver_keeps_the_first_of_each_key(
             await wait_for_delivery(database, "signed", "COMPLETED")
             assert (await wait_for_delivery(database, "unsigned", "FAILED"))["failure_reason"] == "http_401"
             # The same call once more, as after a crash that lost the record of the first.
-            await database.execute(REPLAY.replace("'FAILED'", "'COMPLETED'"), [1, 2])
+            await database.execute(REPLAY.replace("'FAILED'", "'COMPLETED'"), [1, 2], None)
             await wait_for_deliveries(database, 2)
     lines = [line for line in receiver.log.read_text().splitlines() if "event-" in line]
     assert [line.split("  ")[1].strip() for line in lines if signed["idempotency_key"] in line] == ["first", "again x2"]
