@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from cli.errors import BadUsage, Failure
-from cli.kept_queue import Found, KeptMessage, KeptQueue, Kind, choose, kept_queue
+from cli.kept_queue import choose, kept_queue
 from cli.output import Output, require_consent
 from cli.stores import Stores
 from cli.table_layout import Column
+from shared.kept.message import KeptMessage, Kind
+from shared.kept.queue import Found, KeptQueue
 
 BATCH_MESSAGES = 500
 SHOWN_BEFORE_QUESTION = 10

@@ -6,10 +6,10 @@ import typer
 
 from cli.command_runner import run
 from cli.kept_commands import All, Ids, OfJob, OneId, drop_messages, list_messages, send_again, show_message
-from cli.kept_queue import MAX_KEPT_MESSAGES
 from cli.output import AsJson, Output, Timezone, Yes
-from cli.parked_message import PARKED
 from cli.table_layout import Column
+from shared.kept.parked import PARKED
+from shared.kept.queue import MAX_KEPT_MESSAGES
 
 PARKED_COLUMNS = (
     Column("id"),

@@ -7,10 +7,11 @@ import typer
 
 from cli.command_runner import run
 from cli.kept_commands import All, Ids, OfJob, OneId, drop_messages, list_messages, send_again, show_message
-from cli.kept_queue import MAX_KEPT_MESSAGES, KeptMessage
 from cli.output import AsJson, Output, Timezone, Yes
 from cli.table_layout import Column
-from cli.unrouted_message import UNROUTED
+from shared.kept.message import KeptMessage
+from shared.kept.queue import MAX_KEPT_MESSAGES
+from shared.kept.unrouted import UNROUTED
 
 UNROUTED_COLUMNS = (
     Column("id"),

@@ -16,6 +16,7 @@ from console.access.passwords import hash_password
 from console.access.sessions import SessionKey
 from console.access.users import User
 from console.commands import CommandSender
+from console.kept import KeptMessages
 from console.metrics import Metrics
 from console.settings import ConsoleSettings
 from console.web.app import make_app
@@ -52,10 +53,12 @@ async def serve(settings: ConsoleSettings, users: dict[str, User], stop: Stop) -
     watchdog = Watchdog(registry)
     names = Names(settings.amqp_prefix)
     broker = Broker(settings.amqp_url, name="duebell-console", names=names)
+    queues = Broker(settings.amqp_url, name="duebell-console-queues", names=names)
     async with (
         open_pool(settings.database_url, "duebell-console", size=8) as pool,
         broker.connected(),
-        serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [broker])),
+        queues.connected(),
+        serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [broker, queues])),
     ):
         await first_of(wait_for_schema(pool), stop.wait())
         console = Console(
@@ -67,6 +70,7 @@ async def serve(settings: ConsoleSettings, users: dict[str, User], stop: Stop) -
             commands=CommandSender(
                 broker, names, settings.amqp_url, settings.reply_timeout_seconds, settings.max_payload_bytes, stop
             ),
+            kept=KeptMessages(queues, broker, names),
             renderer=Renderer(settings.prefix),
             metrics=Metrics(registry),
             stop=stop,

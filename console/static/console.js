@@ -49,7 +49,9 @@
     button.setAttribute("aria-pressed", String(paused));
   }
   button?.addEventListener("click", () => { paused = !paused; showState(); });
-  document.addEventListener("htmx:sse:before:message", (event) => { if (paused) event.detail.cancelled = true; });
+  // Rows that are marked must not move away under the reader.
+  const holdsStill = () => paused || document.querySelector("input[data-mark]:checked") !== null;
+  document.addEventListener("htmx:sse:before:message", (event) => { if (holdsStill()) event.detail.cancelled = true; });
   document.addEventListener("htmx:sse:after:connection", () => showState());
   document.addEventListener("htmx:sse:error", () => showState("lost"));
   document.addEventListener("htmx:after:swap", updateDistances);

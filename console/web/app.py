@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from console.commands import NotSent
-from console.pages import deliveries, history, log_in, new, now, schedule, schedules
+from console.pages import deliveries, history, kept, log_in, new, now, schedule, schedules
 from console.web.context import Console
 from console.web.failures import PageFailure
 from console.web.rendering import STATIC
@@ -54,6 +54,10 @@ def _routes() -> list[BaseRoute]:
         page("/deliveries", deliveries.show),
         page("/deliveries/live", deliveries.stream),
         page("/delivery", deliveries.show_one),
+        page("/parked", kept.show_parked),
+        action("/parked", kept.act_on_parked),
+        page("/unrouted", kept.show_unrouted),
+        action("/unrouted", kept.act_on_unrouted),
         page("/history", history.show),
         page("/history/live", history.stream),
         Route("/log-in", log_in.show_log_in, methods=["GET"]),
@@ -80,8 +84,8 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
 
 async def _show_not_sent(request: Request, error: Exception) -> Response:
     get_log().warning("command_not_sent", error=describe(error))
-    text = f"Nothing was changed: {error}. Try again; see the page Now for what is missing."
-    return _failure_page(request, 503, "The command was not sent", text)
+    text = f"{error}. Nothing was changed. Try again; see the page Now for what is missing."
+    return _failure_page(request, 503, "RabbitMQ did not take it", text)
 
 
 async def _show_store_away(request: Request, error: Exception) -> Response:

@@ -21,6 +21,7 @@ from shared.runtime.loops import Stop
 
 if TYPE_CHECKING:
     from console.commands import CommandSender
+    from console.kept import KeptMessages
     from console.web.rendering import Renderer
 
 # A page reads for no longer than this in all.
@@ -45,6 +46,7 @@ class Console:
     pool: Pool
     names: Names
     commands: "CommandSender"
+    kept: "KeptMessages"
     renderer: "Renderer"
     metrics: Metrics
     stop: Stop

@@ -14,6 +14,9 @@ NAME_HEADER = b"duebell-id"
 # The user who sent it, as RabbitMQ has checked. RabbitMQ takes the property `user_id` from that user alone.
 USER_HEADER = b"duebell-user-id"
 
+# A copy in `scheduler.unrouted` has the routing key of its event in this header.
+UNROUTED_KEY_HEADER = "duebell-routing-key"
+
 
 class Names:
     """Names the exchanges and queues. With a prefix, several environments share one broker."""

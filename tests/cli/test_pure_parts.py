@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from cli.errors import BadUsage, Failure
-from cli.kept_queue import Found, choose
-from cli.parked_message import PARKED, Parked
+from cli.kept_queue import choose
 from cli.preview import looks_like_cron
 from cli.time_arguments import parse_duration, parse_moment
-from cli.unrouted_message import Unrouted
 from shared.amqp.message import IncomingMessage
 from shared.contract.names import Names
+from shared.kept.parked import PARKED, Parked
+from shared.kept.queue import Found
+from shared.kept.unrouted import Unrouted
 from shared.recurrence import RuleSpec
 from shared.recurrence.marked import marked_occurrences
 

@@ -67,6 +67,7 @@ SENTENCES = {
     "minute.",
     "secrets_file_readable": "The file of signing secrets can be read again.",
     "command_not_sent": "A command of a visitor of the console was not sent: RabbitMQ did not take it.",
+    "kept_messages_handled": "A visitor of the console, the `operator`, sent kept messages again, or dropped them.",
     "page_not_read": "A page of the console could not be read from the database. Its reader is told.",
     "page_failed": "A bug worth a report: a page of the console could not be made.",
     "stopping": "A signal came. The service takes no more work and finishes what it has.",

@@ -5,12 +5,11 @@ from typing import Any
 
 import msgspec
 
-from cli.kept_queue import DUEBELL_HEADERS, KeptMessage, Kind
-from producer.decisions.due_event import UNROUTED_KEY_HEADER
 from shared.amqp.message import OutgoingMessage
 from shared.amqp.parking import copy_to
 from shared.contract.fields import parse_date_time
-from shared.contract.names import Names
+from shared.contract.names import UNROUTED_KEY_HEADER, Names
+from shared.kept.message import DUEBELL_HEADERS, KeptMessage, Kind
 
 
 class Unrouted(KeptMessage):

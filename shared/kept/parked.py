@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from cli.kept_queue import DUEBELL_HEADERS, KeptMessage, Kind
 from shared.amqp.message import OutgoingMessage
 from shared.amqp.parking import copy_to
 from shared.contract.names import Names
+from shared.kept.message import DUEBELL_HEADERS, KeptMessage, Kind
 
 
 class Parked(KeptMessage):
