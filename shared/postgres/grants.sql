@@ -60,7 +60,7 @@ begin
 
             -- Rows of every partition of the history are read through `history`, those of later days, too.
             ('duebell_reader', 'select on duebell_migrations, jobs, triggers, deliveries, delivery_attempts,
-                delivery_announcements, history, service_instances')
+                delivery_announcements, history, service_instances, delayed_messages, delay_exchanges')
         ) as granted (role, rights)
          where role in (select rolname from pg_roles)
     loop
