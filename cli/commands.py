@@ -1,5 +1,6 @@
 """`duebell schedule`, `cancel`, `pause`, `resume`, `trigger`: one command of the contract each, and its reply."""
 
+import shlex
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from cli.command_client import send
 from cli.command_runner import run
 from cli.errors import BadUsage, Failure
-from cli.output import AsJson, Output, Yes, require_consent
+from cli.output import AsJson, Output, Timezone, Yes, require_consent
 from cli.stores import Stores
 from cli.time_arguments import parse_duration
 from consumer.commands.merge import USER_IS_REQUIRED
@@ -28,6 +29,14 @@ UpTo = Annotated[
     int | None, typer.Option("--revision", help="Speaks of every revision up to this one; missing: of any.")
 ]
 Note = Annotated[str | None, typer.Option(help="Why, for people.")]
+
+# What to give, by the beginning of an error of the consumer.
+_HINTS = {
+    USER_IS_REQUIRED: "say --own to become its owner",
+    "at: exactly one of": "say one of --at, --in, --rrule, --cron and --every",
+    "timezone: is needed": "say --timezone, such as --timezone Europe/Berlin, or give the instant an offset",
+    "id: there is no such job": "look for a part of it: duebell list --search {id}",
+}
 
 WHEN, WHAT, HOW = "When (exactly one of --at, --in, --rrule, --cron, --every)", "What", "Webhook"
 
@@ -53,7 +62,9 @@ def schedule(
     topic: Annotated[str | None, typer.Option(help="The event type.", rich_help_panel=WHAT)] = None,
     payload: Annotated[str | None, typer.Option(help="JSON, or @file, or @- for stdin.", rich_help_panel=WHAT)] = None,
     misfire: Annotated[Misfire | None, typer.Option(help="Occurrences that are late.", rich_help_panel=WHAT)] = None,
-    misfire_grace_seconds: Annotated[int | None, typer.Option(rich_help_panel=WHAT)] = None,
+    misfire_grace_seconds: Annotated[
+        int | None, typer.Option(help="From how late on the misfire policy decides.", rich_help_panel=WHAT)
+    ] = None,
     revision: Annotated[
         int | None, typer.Option(help="A higher one reschedules, or uses an ended id again.", rich_help_panel=WHAT)
     ] = None,
@@ -64,8 +75,10 @@ def schedule(
     header: Annotated[
         list[str] | None, typer.Option(help="'Name: value'; may be repeated.", rich_help_panel=HOW)
     ] = None,
-    timeout_seconds: Annotated[float | None, typer.Option(rich_help_panel=HOW)] = None,
-    max_retries: Annotated[int | None, typer.Option(rich_help_panel=HOW)] = None,
+    timeout_seconds: Annotated[
+        float | None, typer.Option(help="How long the receiver may take.", rich_help_panel=HOW)
+    ] = None,
+    max_retries: Annotated[int | None, typer.Option(help="Attempts after the first one.", rich_help_panel=HOW)] = None,
     secret: Annotated[str | None, typer.Option(help="The name of a signing secret.", rich_help_panel=HOW)] = None,
     wait: Wait = 10.0,
     as_json: AsJson = None,
@@ -111,7 +124,7 @@ def schedule(
         content = {name: value for name, value in content.items() if value is not None}
         if payload is not None:
             content["payload"] = _json(payload)
-        await _tell(REQUEST_TYPE, REQUEST_KEY, content, wait, as_json, own=own)
+        await _tell(REQUEST_TYPE, REQUEST_KEY, content, wait, Output.of(as_json), own=own)
 
     run(work())
 
@@ -123,6 +136,7 @@ def cancel(
     note: Note = None,
     yes: Yes = False,
     wait: Wait = 10.0,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Cancel ID: it rings no more, until a request with a higher revision uses the id again.
@@ -132,7 +146,7 @@ def cancel(
 
     async def work() -> None:
         require_consent(f"This cancels {id}", yes=yes)
-        await _tell(CANCEL_TYPE, CANCEL_KEY, _content(id, revision, note), wait, as_json)
+        await _tell(CANCEL_TYPE, CANCEL_KEY, _content(id, revision, note), wait, Output.of(as_json, timezone))
 
     run(work())
 
@@ -143,13 +157,14 @@ def pause(
     revision: UpTo = None,
     note: Note = None,
     wait: Wait = 10.0,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Pause ID: it keeps its place and does not ring until it is resumed.
 
     Example: duebell pause standup
     """
-    run(_tell(PAUSE_TYPE, PAUSE_KEY, _content(id, revision, note), wait, as_json))
+    run(_tell(PAUSE_TYPE, PAUSE_KEY, _content(id, revision, note), wait, Output.of(as_json, timezone)))
 
 
 def resume(
@@ -158,13 +173,14 @@ def resume(
     revision: UpTo = None,
     note: Note = None,
     wait: Wait = 10.0,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Resume ID: what it missed is treated by its misfire policy.
 
     Example: duebell resume standup
     """
-    run(_tell(RESUME_TYPE, RESUME_KEY, _content(id, revision, note), wait, as_json))
+    run(_tell(RESUME_TYPE, RESUME_KEY, _content(id, revision, note), wait, Output.of(as_json, timezone)))
 
 
 def trigger(
@@ -177,6 +193,7 @@ def trigger(
         str | None, typer.Option(help="Instead of the job's own: JSON, or @file, or @- for stdin.")
     ] = None,
     wait: Wait = 10.0,
+    timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
     """Ring ID once now, outside its rule.
@@ -188,7 +205,7 @@ def trigger(
         content: dict[str, Any] = {"id": id, "trigger_id": uuid4().hex if trigger_id is None else trigger_id}
         if payload is not None:
             content["payload"] = _json(payload)
-        await _tell(TRIGGER_TYPE, TRIGGER_KEY, content, wait, as_json)
+        await _tell(TRIGGER_TYPE, TRIGGER_KEY, content, wait, Output.of(as_json, timezone))
 
     run(work())
 
@@ -197,20 +214,17 @@ def _content(id: str, revision: int | None, note: str | None) -> dict[str, Any]:
     return {name: value for name, value in (("id", id), ("revision", revision), ("note", note)) if value is not None}
 
 
-async def _tell(
-    type_: str, key: str, content: dict[str, Any], wait: float, as_json: bool | None, *, own: bool = True
-) -> None:
+async def _tell(type_: str, key: str, content: dict[str, Any], wait: float, out: Output, *, own: bool = True) -> None:
     reply = await send(Stores.from_environment(), type_, key, content, wait, own=own)
-    out = Output.of(as_json)
     if out.as_json:
         out.json(reply)
     else:
         out.sheet(_readable(reply))
     match reply["outcome"]:
         case Outcome.REJECTED:
-            raise Failure(f"{content['id']} was rejected: {_in_words(reply['errors'])}")
+            raise Failure(f"{content['id']} was rejected: {_in_words(reply['errors'], content['id'])}")
         case Outcome.UNKNOWN:
-            raise Failure(f"{content['id']} is unknown: {_in_words(reply['errors'])}")
+            raise Failure(f"{content['id']} is unknown: {_in_words(reply['errors'], content['id'])}")
 
 
 def _readable(reply: dict[str, Any]) -> dict[str, Any]:
@@ -225,10 +239,10 @@ def _readable(reply: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _in_words(errors: list[str]) -> str:
-    """Add to an error what the command line can do about it."""
-    hint = ["say --own to become its owner"] if any(error.startswith(USER_IS_REQUIRED) for error in errors) else []
-    return "; ".join([*errors, *hint])
+def _in_words(errors: list[str], job_id: str) -> str:
+    """Add to the errors what the command line can do about them."""
+    hints = [hint for beginning, hint in _HINTS.items() if any(error.startswith(beginning) for error in errors)]
+    return "; ".join([*errors, *hints]).replace("{id}", shlex.quote(job_id))
 
 
 def _duration(option: str, text: str) -> timedelta:

@@ -9,6 +9,7 @@ from cli.command_runner import run
 from cli.deliveries_sql import Wanted, attempts_of, list_deliveries, read_delivery
 from cli.errors import BadUsage, Failure
 from cli.job_show import show_attempts, with_raw_payload
+from cli.operator import operator_name
 from cli.output import AsJson, Output, Timezone, Yes, require_consent
 from cli.selection import DEFAULT_LIMIT, Limit, Since, Topic, Until, moment
 from cli.stores import Stores
@@ -48,7 +49,8 @@ def list_(
     timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
-    """List deliveries: the next to be tried first; of those that ended, the last to end first.
+    """List deliveries: of open ones the next to be tried first, with the reason of its last attempt; of those that
+    ended, the last to end first.
 
     Examples:
 
@@ -72,10 +74,10 @@ def list_(
             Column("topic", rank=4),
             Column("status", rank=6),
             Column("host", rank=2),
-            Column("attempt", rank=3),
+            Column("attempts", rank=3),
             Column("due_at", rank=5),
             Column(when, rank=1),
-            Column("failure_reason"),
+            Column("failure_reason", heading="last reason" if state is State.OPEN else "reason"),
         )
         out.table(columns, found)
         out.say(f"{len(found)} {state}" + (f", and maybe more: --limit is {limit}" if len(found) == limit else ""))
@@ -152,7 +154,7 @@ def replay(
                 require_consent(f"This calls the webhooks of {len(failed)} failed deliveries again", yes=yes)
                 for first in range(0, len(failed), REPLAY_BATCH_ROWS):
                     replayed |= await failed_deliveries.replay(
-                        connection, [one.id for one in failed[first : first + REPLAY_BATCH_ROWS]]
+                        connection, [one.id for one in failed[first : first + REPLAY_BATCH_ROWS]], operator_name()
                     )
         if out.as_json:
             rows = [{**row, "replayed_as": replayed.get(row["id"])} for row in rows]

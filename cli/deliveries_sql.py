@@ -7,27 +7,39 @@ from typing import Any
 
 from shared.postgres.pool import Connection
 
-# The URL's query may carry a secret: it is not shown in lists.
-_DELIVERY_COLUMNS = """id, job_id, topic, sequence, status, host, retry_count + 1 as attempt, due_at,
-       next_attempt_at, finished_at, failure_reason, replay_of, idempotency_key"""
+# The URL's query may carry a secret: it is not in lists. The reason of an open delivery is that of its last attempt.
+_WITH_LAST_ATTEMPT = """
+select d.id, job_id, topic, sequence, status, host, coalesce(a.number, 0) as attempts, due_at, next_attempt_at,
+       finished_at, case when finished_at is null then coalesce(a.error, 'http_' || a.status_code) else failure_reason
+       end as failure_reason, replay_of, idempotency_key
+  from ({deliveries}) as d
+  left join lateral (
+      select number, error, status_code from delivery_attempts
+       where delivery_id = d.id order by number desc limit 1) as a on true
+ order by {order}
+"""
 _FILTER = """($1::text is null or job_id = $1)
    and ($2::text is null or topic = $2 or starts_with(topic, $2 || '.'))"""
 
-LIST_OPEN = f"""
-select {_DELIVERY_COLUMNS} from deliveries
+LIST_OPEN = _WITH_LAST_ATTEMPT.format(
+    deliveries=f"""select * from deliveries
  where finished_at is null and {_FILTER}
    and ($3::timestamptz is null or next_attempt_at >= $3) and ($4::timestamptz is null or next_attempt_at < $4)
- order by next_attempt_at limit $5
-"""  # noqa: S608 - put together from constants
+ order by next_attempt_at limit $5""",  # noqa: S608 - put together from constants
+    order="next_attempt_at",
+)
 
-LIST_ENDED_DELIVERIES = f"""
-select {_DELIVERY_COLUMNS} from deliveries
+LIST_ENDED_DELIVERIES = _WITH_LAST_ATTEMPT.format(
+    deliveries=f"""select * from deliveries
  where status in ('COMPLETED', 'FAILED') and status = $6 and {_FILTER}
    and ($3::timestamptz is null or finished_at >= $3) and ($4::timestamptz is null or finished_at < $4)
- order by finished_at desc limit $5
-"""  # noqa: S608
+ order by finished_at desc limit $5""",  # noqa: S608
+    order="finished_at desc",
+)
 
-OF_JOB = f"select {_DELIVERY_COLUMNS} from deliveries where job_id = $1 order by id desc limit $2"  # noqa: S608
+OF_JOB = _WITH_LAST_ATTEMPT.format(
+    deliveries="select * from deliveries where job_id = $1 order by id desc limit $2", order="d.id desc"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ DELIVERY_COLUMNS = (
     Column("id"),
     Column("status"),
     Column("due_at", rank=2),
-    Column("attempt", rank=3),
-    Column("failure_reason"),
+    Column("attempts", rank=3),
+    Column("failure_reason", heading="reason"),
     Column("next_attempt_at", rank=1),
     Column("finished_at", rank=1),
 )

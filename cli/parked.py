@@ -58,15 +58,16 @@ def show(id: OneId, timezone: Timezone = None, as_json: AsJson = None) -> None: 
     run(work())
 
 
+@app.command("requeue", hidden=True)  # its name in 0.1
 @app.command()
-def requeue(ids: Ids = None, *, job: OfJob = None, every: All = False, yes: Yes = False) -> None:
+def resend(ids: Ids = None, *, job: OfJob = None, every: All = False, yes: Yes = False) -> None:
     """Send parked messages again to where they came from, say after an upgrade or a fix.
 
     Examples:
 
-    duebell parked requeue 3f2a 81bc
+    duebell parked resend 3f2a 81bc
 
-    duebell parked requeue --all --yes
+    duebell parked resend --all --yes
     """
     run(send_again(PARKED, ids, job, every=every, yes=yes, why_not=lambda _: "the broker did not take them"))
 

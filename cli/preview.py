@@ -17,7 +17,7 @@ from shared.recurrence.zones import Fold, Gap
 
 
 def preview(
-    rule: Annotated[str, typer.Argument(help="An RRULE, or five cron fields, or @daily, @hourly, ….")],
+    rule: Annotated[str, typer.Argument(help="An RRULE, or five cron fields, or @daily, @hourly, ….", metavar="RULE")],
     timezone: Annotated[str, typer.Option(help="IANA name.")] = "UTC",
     start_at: Annotated[str | None, typer.Option(help="Where the rule starts; missing: now.")] = None,
     dst_gap: Annotated[Gap | None, typer.Option(help="What becomes of a time that the clocks skip.")] = None,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+import msgspec
+
 from consumer.commands.cancel import cancel_jobs, marks_of
 from consumer.commands.cancel_delayed import answer_cancels, cancel_messages
 from consumer.commands.delayed_history import tell_cancelled
@@ -96,7 +98,7 @@ class BatchHandler:
                 await self._store_part(step.pausing, self._pause_or_resume, answers)
                 await self._store_part(step.triggering, self._trigger, answers)
                 await self._store_part(step.reading, self._query, answers)
-        return [answers[position] for position in range(len(commands))]
+        return [_answer_alone_if_typed(message, answers[position]) for position, message in enumerate(messages)]
 
     async def finish(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
         """Park, reply and acknowledge a batch that is stored. It can be repeated.
@@ -247,6 +249,15 @@ class BatchHandler:
                     parked=answer.parked,
                     **trace_headers(read_traceparent(message.headers)),
                 )
+
+
+def _answer_alone_if_typed(message: IncomingMessage, answer: Answer) -> Answer:
+    """Do not park a command that a person has typed, and whose reply says what is wrong: a mistake of an operator is
+    not an alert for others. The history has it all the same.
+    """
+    if answer.parked and OPERATOR_HEADER in message.headers and can_be_answered(message.reply_to):
+        return msgspec.structs.replace(answer, parked=False)
+    return answer
 
 
 def raw_command(message: IncomingMessage) -> RawCommand:

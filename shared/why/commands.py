@@ -21,6 +21,8 @@ def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:
             says += f" Its owner is the AMQP user {facts.job.owner}."
         to_do = f"Send it as the owner, or add {entry.by_user or 'the sender'} to OPERATOR_USERS of the consumers."
         return Explanation(Cause.NOT_THE_OWNER, says, to_do)
+    if entry.operator is not None:  # it was answered, and not parked
+        return Explanation(Cause.REJECTED, says, "Send it again, mended.")
     parked = command("parked", "list", "--job", facts.job_id)
     return Explanation(Cause.REJECTED, says, f"Send it again, mended. The message as it came is parked: {parked}.")
 

@@ -170,7 +170,7 @@ async def test_parked_messages_are_shown_sent_again_and_dropped(
     assert (await duebell("parked", "drop", ids["bad-0"])).status == 1, "the question was not answered"
     assert (await duebell("parked", "drop", ids["bad-0"][:12], "--yes")).status == 0
     assert await eventually_count(app, site.names.parked, 2)
-    assert (await duebell("parked", "requeue", ids["bad-1"], "--yes")).status == 0
+    assert (await duebell("parked", "resend", ids["bad-1"], "--yes")).status == 0
     assert await eventually_count(app, site.names.inbox, 1)
     queue = await app.channel.get_queue(site.names.inbox)
     back = await queue.get(no_ack=True)
@@ -282,7 +282,7 @@ async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site,
     async with running_consumer(site):
         await app.request({"id": "tea", "at": "2030-01-01T00:00:00Z"})
         listed = await at_a_terminal(site, "list")
-        assert "rings UTC" in listed
+        assert "rings" in listed
         assert "1 pending" in listed
         refused = await at_a_terminal(site, "cancel tea", answer="n\n")
         assert "This cancels tea. Go on? [y/N]" in refused

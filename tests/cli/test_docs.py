@@ -69,10 +69,13 @@ async def test_every_command_of_the_command_line_is_on_the_page() -> None:
     top = [
         command.name or (command.callback.__name__ if command.callback else "")
         for command in command_line.registered_commands
+        if not command.hidden
     ]
     groups = {
         group.name: [
-            c.name or (c.callback.__name__ if c.callback else "") for c in group.typer_instance.registered_commands
+            c.name or (c.callback.__name__ if c.callback else "")
+            for c in group.typer_instance.registered_commands
+            if not c.hidden
         ]
         for group in command_line.registered_groups
         if group.typer_instance

@@ -12,6 +12,7 @@ from cli.job_list import next_command
 from shared.reading.jobs import Cursor
 from tests.cli.command_line import PIPE, Ended, Operator
 from tests.support.application import Application
+from tests.support.delivery_rows import insert_rows
 from tests.support.job_rows import insert_due
 from tests.support.services import running_consumer
 from tests.support.stores import Site
@@ -62,6 +63,28 @@ async def test_every_job_is_found_by_part_of_its_id_and_by_state(site: Site, dat
     table = await duebell("list", "--state", "all", "--limit", "3", "--table")
     assert "3 of 8 jobs" in table.out
     assert "The next: duebell list --state all --limit 3 --after /tea-000001" in table.out
+
+
+async def test_an_open_delivery_has_the_reason_of_its_last_attempt(database: Any, duebell: Operator) -> None:
+    await insert_rows(database, "example.com:443", 4)
+    await database.execute(
+        "insert into delivery_attempts (delivery_id, number, started_at, duration_seconds, status_code, error)"
+        " select id, 1, now(), 0.1, 500, null from deliveries where job_id in ('job-1', 'job-4')"
+        " union all select id, 2, now(), 0.1, null, 'timeout' from deliveries where job_id = 'job-1'"
+    )
+    await database.execute(
+        "update deliveries set status = 'PROCESSING', version = 2 where job_id in ('job-3', 'job-4')"
+    )
+    await database.execute(
+        "update deliveries set status = 'COMPLETED', version = 3, next_attempt_at = null, finished_at = now()"
+        " where job_id = 'job-4'"
+    )
+    opened = (await duebell("deliveries", "list", "--state", "open")).json
+    assert {one["job_id"]: (one["attempts"], one["failure_reason"]) for one in opened} == {
+        "job-1": (2, "timeout"), "job-2": (0, None), "job-3": (0, None),
+    }  # fmt: skip
+    [completed] = (await duebell("deliveries", "list", "--state", "completed")).json
+    assert (completed["attempts"], completed["failure_reason"]) == (1, None)
 
 
 async def test_wrong_choices_say_what_to_give(duebell: Operator) -> None:

@@ -1,10 +1,12 @@
 """Commands that are refused: by the command line itself, where it can tell, without a message to the consumer."""
 
 import getpass
+from typing import Any
 
 import orjson
 import pytest
 
+from cli.operator import operator_name
 from tests.cli.command_line import Operator, an_operator
 from tests.support.application import Application
 from tests.support.services import running_consumer
@@ -13,10 +15,10 @@ from tests.support.stores import Site
 TYPOS = {
     ("schedule", "tea", "--rrule", "FREQ=NEVER"): "rrule:",
     ("schedule", "tea", "--cron", "30 9 * *"): "cron:",
-    ("schedule", "tea", "--at", "2030-01-01T09:00:00"): "timezone: is needed",
+    ("schedule", "tea", "--at", "2030-01-01T09:00:00"): "say --timezone, such as --timezone Europe/Berlin",
     ("schedule", "tea", "--at", "tomorrow"): "at:",
     ("schedule", "tea", "--at", "2030-01-01T09:00:00", "--timezone", "Europe/Berln"): "timezone: 'Europe/Berln'",
-    ("schedule", "tea"): "exactly one of",
+    ("schedule", "tea"): "say one of --at, --in, --rrule, --cron and --every",
     ("schedule", "tea", "--in", "1h", "--topic", "no topic"): "topic:",
     ("schedule", "tea", "--in", "1h", "--webhook", "ftp://example.com"): "webhook.url:",
     ("schedule", "", "--in", "1h"): "id:",
@@ -59,6 +61,23 @@ async def test_a_cancel_of_an_unknown_id_says_so_and_exits_with_1(
         assert unknown.status == 1
         assert "nope is unknown: id: there is no such job" in unknown.err
         assert orjson.loads(unknown.out)["outcome"] == "unknown"
+
+
+async def test_a_mistake_that_only_the_consumer_sees_is_answered_and_not_parked(
+    site: Site, app: Application, database: Any, duebell: Operator
+) -> None:
+    async with running_consumer(site):
+        for command in ("pause", "resume", "trigger"):
+            refused = await duebell(command, "no pe")
+            assert refused.status == 1
+            assert "id: there is no such job; look for a part of it: duebell list --search 'no pe'" in refused.err
+        assert await app.count(site.names.parked) == 0
+        assert (await app.pause("nope"))["outcome"] == "rejected"
+        await app.parked(1)
+    told = await database.fetch("select what, operator from history where job_id = 'no pe'")
+    assert [tuple(row) for row in told] == [("rejected", operator_name())] * 3
+    explained = await duebell("why", "no pe")
+    assert "parked" not in explained.json["to_do"]
 
 
 async def test_without_a_user_the_way_out_is_named(site: Site, app: Application, duebell: Operator) -> None:

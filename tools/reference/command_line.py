@@ -17,6 +17,8 @@ def commands() -> dict[str, Any]:
 def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer gives its commands no public type
     for name, each in getattr(command, "commands", {}).items():
         here = f"{path} {name}".strip()
+        if each.hidden:
+            continue
         if hasattr(each, "commands"):
             yield from _below(here, each)
         else:

@@ -59,7 +59,7 @@ def test_a_sentence_is_one() -> None:
 def test_every_command_is_there() -> None:
     page = (REFERENCE / "command-line.md").read_text()
     assert re.findall(r"^## duebell (.+)$", page, re.MULTILINE) == list(commands())
-    assert {"schedule", "deliveries replay", "parked requeue"} <= commands().keys()
+    assert {"schedule", "deliveries replay", "parked resend"} <= commands().keys()
 
 
 def test_every_role_is_on_the_operations_page() -> None:
