@@ -20,7 +20,7 @@ from tests.support.receiver import a_receiver
 from tests.support.services import ServiceProcess, service_process
 from tests.support.stores import Site
 
-STOPS = 6  # of each service
+STOPS = 4  # of each service
 SETTINGS = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "BATCH_SIZE": "20"}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from shared.runtime.fault_points import Point
 from tests.chaos.faults import BROKER, POSTGRES, SERVICES, Fault, targets_of, track_of
-from tests.chaos.script import MIXED, MIXED_SECONDS, ROUND_SECONDS, full_matrix, write_script
+from tests.chaos.script import MIXED, MIXED_SECONDS, ROUND_SECONDS, Strike, full_matrix, write_script
 
 
 def test_the_same_seed_gives_the_same_script() -> None:
@@ -42,10 +42,16 @@ def test_a_fault_that_is_not_wanted_does_not_strike() -> None:
     assert Counter(strike.target for strike in script) == dict.fromkeys(SERVICES, 5)
 
 
-def test_the_mixed_run_kills_each_service_twenty_times_and_strikes_at_every_point() -> None:
-    script = write_script(3, MIXED_SECONDS, MIXED)
+@pytest.mark.parametrize(
+    ("script", "kills_of_each"),
+    [(write_script(3, MIXED_SECONDS, MIXED), 7), (write_script(3, 600, full_matrix(600)), 40)],
+    ids=["in make test", "make chaos"],
+)
+def test_a_run_kills_each_service_many_times_and_strikes_at_every_point(
+    script: list[Strike], kills_of_each: int
+) -> None:
     kills = [strike for strike in script if strike.fault in {Fault.KILL, Fault.KILL_AT_POINT}]
-    assert min(Counter(strike.track for strike in kills).values()) >= 20
+    assert min(Counter(strike.track for strike in kills).values()) >= kills_of_each
     assert {strike.target for strike in kills} == {*SERVICES, *Point}
 
 
