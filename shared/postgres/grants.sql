@@ -31,6 +31,7 @@ begin
             ('duebell_consumer', 'select, delete, insert (job_id, trigger_id, sequence, payload, traceparent, life)
                 on triggers'),
             ('duebell_consumer', 'select, insert, update, delete on delayed_messages'),
+            ('duebell_consumer', 'usage on sequence delayed_messages_id_seq'),
             ('duebell_consumer', 'select, insert on delay_exchanges'),
             ('duebell_consumer', 'select, insert on history'),
             ('duebell_consumer', 'select, insert, update on service_instances'),
