@@ -12,7 +12,7 @@ CODE := $(wildcard cli console consumer producer delivery shared stack client ex
 # Without compiled tests, each process of a run compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup prometheus extras demo birthdays up check test platforms mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test platforms compose mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -49,6 +49,9 @@ test: extras lint types ## lint, types, import rules and all tests (ARGS="-k nam
 platforms: ## the two commands of the README on Debian 12, 13 and testing, as root (ONLY=trixie, TESTS="unit integration")
 	@sh stack/setup.sh debootstrap
 	@$(RUN) -m tools.platforms $(if $(ONLY),--only "$(ONLY)") $(if $(TESTS),--tests "$(TESTS)")
+
+compose: setup ## docker-compose.yml run for real, as root: without an engine, with one from Debian's packages
+	@$(RUN) -m tools.compose
 
 mutants: setup ## known mistakes, one at a time in a copy: each must make a test fail (ARGS="NAME …", WORKERS=2)
 	@WORKERS=$(or $(WORKERS),2) $(RUN) -m tests.mutants $(ARGS)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aio_pika
 import asyncpg
 from testcontainers.core.container import DockerContainer
-from testcontainers.core.waiting_utils import wait_for_logs
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from shared.amqp.topology import declare_topology
 from shared.contract.names import Names
@@ -30,12 +30,14 @@ from stack.roles import READER, role_of
 from stack.services import SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE
+from tools.engine.pinned import pinned_images
 
 TEMPLATE = "duebell_template"
 PLUGINS = ("rabbitmq_prometheus", MANAGEMENT)
 PREFIX = "(test_[0-9a-f]+[.])?"
 # A file system in memory. On a disk, creating and dropping one database costs a quarter of a second of system time.
 MEMORY = Path("/dev/shm")
+CONTAINER_SECONDS = 120
 MIN_MEMORY_BYTES = 3 * 1024**3
 SETTINGS = {"max_wal_size": "256MB"}  # the default is 1 GB, for each of several servers
 
@@ -110,12 +112,17 @@ def running_stores(directory: Path) -> Iterator[Stores]:
 
 @contextmanager
 def _containers() -> Iterator[Stores]:
-    postgres = DockerContainer("postgres:18").with_env("POSTGRES_PASSWORD", "test").with_exposed_ports(5432)
-    rabbitmq = DockerContainer("rabbitmq:4").with_exposed_ports(5672)
+    """Start the images that docker-compose.yml pins."""
+    images = pinned_images()
+    postgres = DockerContainer(images["postgres"]).with_env("POSTGRES_PASSWORD", "test").with_exposed_ports(5432)
+    postgres.with_command("postgres -c fsync=off -c max_connections=200")
+    # The server that sets the database up says that it is ready on one stream, and the one behind it on the other.
+    ready = LogMessageWaitStrategy("ready to accept connections", predicate_streams_and=True)
+    postgres.waiting_for(ready.with_startup_timeout(CONTAINER_SECONDS))
+    rabbitmq = DockerContainer(images["rabbitmq"]).with_exposed_ports(5672)
+    ready = LogMessageWaitStrategy("Server startup complete")
+    rabbitmq.waiting_for(ready.with_startup_timeout(CONTAINER_SECONDS))
     with postgres, rabbitmq:
-        # The first "ready" is that of the run that sets it up; it restarts once.
-        wait_for_logs(postgres, "(?s)ready to accept connections.*ready to accept connections", timeout=60)
-        wait_for_logs(rabbitmq, "Server startup complete", timeout=60)
         yield Stores(
             f"postgresql://postgres:test@{_address(postgres, 5432)}/postgres",
             f"amqp://guest:guest@{_address(rabbitmq, 5672)}/",
