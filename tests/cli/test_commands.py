@@ -4,11 +4,17 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
+import aio_pika
 import orjson
+import pytest
 
+from cli.kept_queue import kept_queue
+from cli.stores import Stores
+from shared.kept.unrouted import UNROUTED
 from tests.cli.command_line import Operator, an_operator
 from tests.support.application import Application, an_application
 from tests.support.delivery_rows import wait_for_delivery
@@ -275,6 +281,33 @@ async def test_unrouted_events_are_listed_sent_again_and_none_is_lost(
         await eventually_count(app, site.names.unrouted, 0)
         nothing = await duebell("unrouted", "resend", "--all", "--yes")
         assert (nothing.status, nothing.err) == (1, "duebell: nothing is unrouted\n")
+
+
+class CrashingInbox:
+    """Stands for a command line that is killed after the broker has confirmed the copies."""
+
+    async def acknowledge_only(self, messages: object) -> None:
+        raise ConnectionAbortedError("killed")
+
+
+async def test_a_crash_before_the_acknowledgement_sends_twice_and_loses_nothing(
+    site: Site, app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    copies = await app.channel.get_exchange(site.names.unrouted_copies)
+    headers: Any = {"duebell-routing-key": "due.event.a"}
+    await copies.publish(aio_pika.Message(b'{"id": "tea"}', headers=headers, message_id="m"), "due.event.a")
+    for heard, ending in ((1, pytest.raises(ExceptionGroup)), (2, nullcontext())):
+        await eventually_count(app, site.names.unrouted, 1)
+        with ending:
+            async with kept_queue(Stores.from_environment(), UNROUTED, sends=True) as queue:
+                found = await queue.look()
+                inbox: Any = queue.inbox if heard == 2 else CrashingInbox()
+                assert await replace(queue, inbox=inbox).send_again(found.messages) == []
+        events = await app.hears(heard)
+        assert {event.raw.message_id for event in events} == {"m"}
+    await eventually_count(app, site.names.unrouted, 0)
 
 
 async def test_an_operator_at_a_terminal_gets_a_table_and_a_question(site: Site, app: Application) -> None:

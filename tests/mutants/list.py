@@ -447,6 +447,25 @@ _SHARED = (
         tests=("tests/unit/test_backoff.py::test_two_replicas_do_not_retry_in_step",),
     ),
     Mutant(
+        name="unsent-message-leaves-the-queue",
+        harm="An unrouted event that still no queue is bound for is lost when it is sent again.",
+        file="shared/kept/queue.py",
+        before="await self.drop([one for one, result in zip(chosen, results, strict=True) "
+        "if result is PublishResult.CONFIRMED])",
+        after="await self.drop(chosen)",
+        tests=("tests/cli/test_commands.py::test_unrouted_events_are_listed_sent_again_and_none_is_lost",),
+    ),
+    Mutant(
+        name="past-request-is-late",
+        harm="One request for a moment years ago makes the installation look years late.",
+        file="shared/reading/overview.py",
+        before="greatest(at - greatest(due_at, asked_at), interval '0')",
+        after="greatest(at - due_at, interval '0')",
+        tests=(
+            "tests/integration/test_reading_overview.py::test_lateness_is_that_of_the_newest_rings_and_never_negative",
+        ),
+    ),
+    Mutant(
         name="loop-ends-unnoticed",
         harm="A service whose loop ended by mistake goes on without doing its work, and looks well.",
         file="shared/runtime/loops.py",
