@@ -3,7 +3,7 @@ thousands of late occurrences: that took two thirds of the time of firing them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -110,19 +110,37 @@ def _count_results(metrics: Metrics, fired: FiredClaim) -> None:
     for result, count in counts.items():
         metrics.not_published[result].inc(count)
     if counts:
-        get_log().warning("not_published", lane=fired.lane.name, count=counts.total(), verdicts=sorted(counts))
+        _log_not_published(fired, counts)
+
+
+def _log_not_published(fired: FiredClaim, counts: Counter[PublishResult]) -> None:
+    """Log one line for the claim, with one of the events that the broker did not confirm."""
+    job = _first_with(fired, counts.keys())
+    get_log().warning(
+        "not_published",
+        lane=fired.lane.name,
+        count=counts.total(),
+        verdicts=sorted(counts),
+        id=job.id,
+        routing_key=_routing_key(job),
+        **trace_headers(job.traceparent),
+    )
 
 
 def _log_unrouted(fired: FiredClaim, count: int) -> None:
     """Log one line for the claim, with one of the events that no queue was bound for."""
-    job = next(each.job for each in fired.firings if PublishResult.UNROUTED in fired.results[each.messages])
+    job = _first_with(fired, {PublishResult.UNROUTED})
     get_log().warning(
-        "unrouted",
-        count=count,
-        id=job.id,
-        routing_key=due_routing_key(job.topic, has_webhook=job.webhook is not None),
-        **trace_headers(job.traceparent),
+        "unrouted", count=count, id=job.id, routing_key=_routing_key(job), **trace_headers(job.traceparent)
     )
+
+
+def _first_with(fired: FiredClaim, results: Set[PublishResult]) -> DueJob:
+    return next(each.job for each in fired.firings if not results.isdisjoint(fired.results[each.messages]))
+
+
+def _routing_key(job: DueJob) -> str:
+    return due_routing_key(job.topic, has_webhook=job.webhook is not None)
 
 
 def _log_misfire(firing: PlannedFiring) -> None:

@@ -67,7 +67,7 @@ select retry_at as at, now() as now from jobs
  order by retry_at limit 1
 """
 
-
+# The transaction of a claim ahead of its moment begins before it: now() would end a job before it was due.
 SETTLE = """
 update jobs
    set status = s.status,
@@ -77,7 +77,7 @@ update jobs
        last_due_at = coalesce(s.last_due_at, jobs.last_due_at),
        refusals = s.refusals,
        retry_at = clock_timestamp() + s.pause,
-       finished_at = case when s.status = 'done' then now() end,
+       finished_at = case when s.status = 'done' then greatest(clock_timestamp(), s.last_due_at) end,
        updated_at = now(),
        version = jobs.version + 1
   from unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::timestamptz[],
@@ -97,7 +97,7 @@ update jobs
        last_due_at = jobs.next_run_at,
        refusals = 0,
        retry_at = null,
-       finished_at = now(),
+       finished_at = greatest(clock_timestamp(), jobs.next_run_at),
        updated_at = now(),
        version = jobs.version + 1
   from unnest($1::text[], $2::bigint[]) as s(id, version)

@@ -251,6 +251,8 @@ async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
                 return left
 
             job_id = await eventually(left_alone)
+            line = producer.said("not_published")[0]
+            assert (line["routing_key"], line["id"][:4]) == ("due.event.default", "job-")
             # Whatever the producer tries from now on, it lets go within its deadline: the row can be had.
             await database.execute("set lock_timeout = '15s'")
             await database.execute(

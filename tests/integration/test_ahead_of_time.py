@@ -48,6 +48,7 @@ async def test_rows_claimed_ahead_are_published_at_their_moment(
         else:
             pytest.fail("no row was claimed before its moment")
     assert due_at <= passed[Point.PRODUCER_PUBLISHED][-1]
+    assert due_at <= (await read_job(database, f"{number}-000001"))["finished_at"]
     event = (await app.hears(number))[-1]
     assert event.content["fired_at"] == event.content["due_at"]
 

@@ -39,7 +39,8 @@ SENTENCES = {
     "delayed_refused": "The broker does not take delayed messages to an exchange: `reason` says why. They are kept and "
     "tried again.",
     "delayed_late": "Delayed messages of a claim were published more than a minute after their moment.",
-    "not_published": "Events were not confirmed: how many, and the publish results. They are tried again.",
+    "not_published": "Events of a claim were not confirmed: how many, the publish results, and one of them. They are "
+    "tried again.",
     "unrouted": "No queue was bound for some events of a claim: how many, and one of them. They are in "
     "`scheduler.unrouted`.",
     "rule_cut_short": "A rule has ended only because its next occurrence, if there is one, is further away than a "
