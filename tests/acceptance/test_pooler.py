@@ -68,7 +68,9 @@ def _pooler(stores: Stores, site: Site, **settings: object) -> Iterator[Pooler]:
     passwords = {parts.username or "": parts.password or "" for parts in map(urlsplit, addresses)}
     with (
         store_directory("pooler") as directory,
-        pgbouncer(stores, directory, passwords, default_pool_size=2, **settings) as port,
+        pgbouncer(
+            urlsplit(stores.database_url).port or 0, directory, passwords, default_pool_size=2, **settings
+        ) as port,
     ):
         yield Pooler(site, port)
 

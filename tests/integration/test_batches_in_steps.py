@@ -30,7 +30,7 @@ JobsCommand = tuple[str, dict[str, Any], str | None]
 async def handler(site: Site) -> AsyncIterator[BatchHandler]:
     """Make a handler of which only `store` is used: its publisher has no connection."""
     publisher = Publisher(Broker(site.amqp_url, name="unused", names=site.names))
-    async with open_pool(site.database_url, "test", size=2) as pool:
+    async with open_pool(site.database_url_of("consumer"), "test", size=2) as pool:
         yield BatchHandler(pool, publisher, site.names, Metrics(CollectorRegistry()), 1000, 5.0, operators=("root",))
 
 

@@ -118,7 +118,7 @@ async def test_what_is_pending_and_overdue_is_sampled(site: Site, database: Any)
     await insert_due(database, 5, prefix="later-", late=-timedelta(hours=1))
     registry = CollectorRegistry()
     metrics = ProducerMetrics(registry)
-    async with open_pool(site.database_url, "test", 1, **PRODUCER_PLANNER_SETTINGS) as pool:
+    async with open_pool(site.database_url_of("producer"), "test", 1, **PRODUCER_PLANNER_SETTINGS) as pool:
         await Sampler(pool, metrics).sample_once()
     assert registry.get_sample_value("jobs_pending") == 12
     assert registry.get_sample_value("jobs_overdue") == 7

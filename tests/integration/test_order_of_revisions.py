@@ -66,7 +66,7 @@ async def _open(stores: Stores, opened: AsyncExitStack, runner: asyncio.Runner) 
 async def _a_handler(site: Site, opened: AsyncExitStack) -> BatchHandler:
     """Make a handler of which only `store` is used: its publisher has no connection."""
     publisher = Publisher(Broker(site.amqp_url, name="unused", names=site.names))
-    pool = await opened.enter_async_context(open_pool(site.database_url, "test", size=1))
+    pool = await opened.enter_async_context(open_pool(site.database_url_of("consumer"), "test", size=1))
     return BatchHandler(pool, publisher, site.names, Metrics(CollectorRegistry()), 1000, 5.0)
 
 

@@ -7,7 +7,7 @@ from tests.support.stores import Site
 
 
 async def settings_of_a_session(site: Site) -> dict[str, str]:
-    async with open_pool(site.database_url, "a-service", 1) as pool, pool.acquire() as connection:
+    async with open_pool(site.database_url_of("consumer"), "a-service", 1) as pool, pool.acquire() as connection:
         rows = await connection.fetch("select name, setting from pg_settings")
     return {row["name"]: row["setting"] for row in rows}
 

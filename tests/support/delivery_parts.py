@@ -26,7 +26,9 @@ def a_queue(max_calls: int = 10, max_calls_per_host: int = 10, failures: int = 1
 
 @asynccontextmanager
 async def a_claimer(site: Site, queue: LocalQueue, connections: int = 1) -> AsyncIterator[Claimer]:
-    async with open_pool(site.database_url, "claiming", connections, **DELIVERY_PLANNER_SETTINGS) as pool:
+    async with open_pool(
+        site.database_url_of("delivery"), "claiming", connections, **DELIVERY_PLANNER_SETTINGS
+    ) as pool:
         yield Claimer(pool, queue, LEASE_MARGIN)
 
 

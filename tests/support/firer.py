@@ -21,7 +21,7 @@ async def a_firer(site: Site, lane: Lane = OVERDUE) -> AsyncIterator[Firer]:
     metrics = Metrics(CollectorRegistry())
     broker = Broker(site.amqp_url, name="test", names=site.names)
     async with (
-        open_pool(site.database_url, "test", 2, **PRODUCER_PLANNER_SETTINGS) as pool,
+        open_pool(site.database_url_of("producer"), "test", 2, **PRODUCER_PLANNER_SETTINGS) as pool,
         broker.connected(),
         Publisher(broker) as publisher,
     ):

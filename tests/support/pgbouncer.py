@@ -4,17 +4,15 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from stack import processes
 from stack.ports import LOOPBACK, free_port
 from stack.unprivileged import ORDINARY_USER
-from tests.support.stores import Stores
 
 SECONDS = 60.0
 # The first version that keeps the prepared statements of its clients apart.
@@ -32,12 +30,12 @@ def version_of(program: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def pgbouncer(stores: Stores, directory: Path, roles: dict[str, str], **settings: object) -> Iterator[int]:
+def pgbouncer(database_port: int, directory: Path, roles: Mapping[str, str], **settings: object) -> Iterator[int]:
     """Run it, and yield its port. `roles` are the passwords of those who connect."""
     program = find_program()
     if program is None or version_of(program) < NEEDED:
         pytest.skip("there is no PgBouncer of 1.21 or later")
-    server, port = urlsplit(stores.database_url), free_port()
+    port = free_port()
     users = directory / "pgbouncer-users.txt"
     users.write_text("".join(f'"{role}" "{password}"\n' for role, password in roles.items()))
     chosen = {
@@ -53,7 +51,7 @@ def pgbouncer(stores: Stores, directory: Path, roles: dict[str, str], **settings
     file = directory / "pgbouncer.ini"
     lines = [
         "[databases]",
-        f"* = host={LOOPBACK} port={server.port}",
+        f"* = host={LOOPBACK} port={database_port}",
         "[pgbouncer]",
         *(f"{k} = {v}" for k, v in chosen.items()),
     ]

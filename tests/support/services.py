@@ -31,14 +31,14 @@ ROOT = Path(__file__).parents[2]
 @asynccontextmanager
 async def running_consumer(site: Site, **overrides: Any) -> AsyncIterator[None]:
     """Loopback is open, as in `running_delivery`."""
-    settings = ConsumerSettings(**{**_common(site), "webhook_allow_networks": "127.0.0.0/8", **overrides})
+    settings = ConsumerSettings(**{**_common(site, "consumer"), "webhook_allow_networks": "127.0.0.0/8", **overrides})
     async with _running(lambda stop: consume(settings, stop)):
         yield
 
 
 @asynccontextmanager
 async def running_producer(site: Site, **overrides: Any) -> AsyncIterator[None]:
-    settings = ProducerSettings(**{**_common(site), **overrides})
+    settings = ProducerSettings(**{**_common(site, "producer"), **_direct(site), **overrides})
     async with _running(lambda stop: produce(settings, stop)):
         yield
 
@@ -53,18 +53,24 @@ async def running_delivery(site: Site, **overrides: Any) -> AsyncIterator[None]:
         "shutdown_grace_seconds": 5,
         "lease_margin_seconds": 600,
     }
-    settings = DeliverySettings(**{**_common(site), **defaults, **overrides})
+    settings = DeliverySettings(**{**_common(site, "delivery"), **defaults, **overrides})
     async with _running(lambda stop: deliver(settings, stop)):
         yield
 
 
-def _common(site: Site) -> dict[str, Any]:
+def _common(site: Site, service: str) -> dict[str, Any]:
     return {
-        "database_url": site.database_url,
+        "database_url": site.database_url_of(service),
         "amqp_url": site.amqp_url,
         "amqp_prefix": site.prefix,
         "metrics_port": 0,
     }
+
+
+def _direct(site: Site) -> dict[str, str]:
+    """Behind a pooler the producer listens by an address of Postgres itself."""
+    direct = site.environment_of("producer").get("DATABASE_DIRECT_URL")
+    return {} if direct is None else {"database_direct_url": direct}
 
 
 @asynccontextmanager

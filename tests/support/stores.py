@@ -1,6 +1,7 @@
 """The Postgres and RabbitMQ that the tests run on: what `stack/` starts; containers with TEST_SERVICES=docker; or, with
-TEST_SERVICES=given, the ones that DATABASE_URL and AMQP_URL name. Each test gets a database of its own, cloned from a
-migrated template, and exchanges and queues behind a prefix of its own.
+TEST_SERVICES=given, the ones that DATABASE_URL and AMQP_URL name. With TEST_SERVICES=pooler they are those of `stack/`,
+and the services reach Postgres by way of PgBouncer. Each test gets a database of its own, cloned from a migrated
+template, and exchanges and queues behind a prefix of its own.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -30,6 +31,7 @@ from stack.roles import READER, role_of
 from stack.services import SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE
+from tests.support.pgbouncer import pgbouncer
 from tools.engine.pinned import pinned_images
 
 TEMPLATE = "duebell_template"
@@ -50,6 +52,7 @@ class Stores:
     amqp_url: str
     postgres: Postgres | None = None
     rabbitmq: RabbitMQ | None = None
+    pooler_port: int | None = None
 
     def database(self, name: str) -> str:
         return _in_database(self.database_url, name)
@@ -64,6 +67,7 @@ class Site:
     amqp_url: str
     prefix: str
     own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    is_pooled: bool = False
 
     @property
     def names(self) -> Names:
@@ -77,6 +81,12 @@ class Site:
     def environment_of(self, service: str) -> dict[str, str]:
         """Given stores have no roles: then every service connects as the operator."""
         return {**self.environment, **self.own.get(service, {})}
+
+    def database_url_of(self, service: str) -> str:
+        """Return how a service in the process of the test reaches the database: as the operator, and behind a pooler
+        with its own role, which has the settings that the service needs.
+        """
+        return self.environment_of(service)["DATABASE_URL"] if self.is_pooled else self.database_url
 
 
 def _in_database(url: str, name: str) -> str:
@@ -104,10 +114,28 @@ def running_stores(directory: Path) -> Iterator[Stores]:
                 yield started
         case "given":
             yield Stores(os.environ["DATABASE_URL"], os.environ["AMQP_URL"])
+        case "pooler":
+            with _servers(directory) as servers, _behind_pgbouncer(servers, directory) as pooled:
+                yield pooled
         case _:
-            options: dict[str, Any] = {"fsync": False, "settings": SETTINGS, "plugins": PLUGINS, "prefix": PREFIX}
-            with started_stores(directory, **options) as (postgres, rabbitmq):
-                yield Stores(postgres.url, rabbitmq.url, postgres, rabbitmq)
+            with _servers(directory) as servers:
+                yield servers
+
+
+@contextmanager
+def _servers(directory: Path) -> Iterator[Stores]:
+    options: dict[str, Any] = {"fsync": False, "settings": SETTINGS, "plugins": PLUGINS, "prefix": PREFIX}
+    with started_stores(directory, **options) as (postgres, rabbitmq):
+        yield Stores(postgres.url, rabbitmq.url, postgres, rabbitmq)
+
+
+@contextmanager
+def _behind_pgbouncer(servers: Stores, directory: Path) -> Iterator[Stores]:
+    assert servers.postgres is not None
+    logins = [urlsplit(servers.postgres.url_of(role_of(service))) for service in SERVICES]
+    passwords = {login.username or "": login.password or "" for login in logins}
+    with pgbouncer(servers.postgres.port, directory, passwords) as port:
+        yield replace(servers, pooler_port=port)
 
 
 @contextmanager
@@ -163,7 +191,8 @@ async def new_database(stores: Stores, template: str = TEMPLATE) -> AsyncIterato
         by_files = "strategy file_copy" if admin.get_server_version() >= (15,) else ""  # version 14 knows no other way
         await admin.execute(f"create database {name} template {template} {by_files}")
     try:
-        yield Site(stores.database(name), stores.amqp_url, f"{name}.", _own(stores, name))
+        is_pooled = stores.pooler_port is not None
+        yield Site(stores.database(name), stores.amqp_url, f"{name}.", _own(stores, name), is_pooled)
     finally:
         # A connection of its own: the test may have restarted the server.
         async with _admin(stores) as admin:

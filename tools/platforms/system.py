@@ -109,7 +109,7 @@ class System:
         self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path, seconds: float
     ) -> int:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        own = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+        own = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
         child = processes.spawn(
             self.release,
             [*NAMESPACES, *command],

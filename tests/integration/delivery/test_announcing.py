@@ -38,7 +38,7 @@ async def test_what_the_broker_gave_no_verdict_on_is_announced_again(
     [[delivery], _] = await claim_oldest(database, Room(1, 1, {}), 30.0, 10)
     await record(database, [update_after_call(delivery, Answered(200), Delivered(), datetime.now(UTC), timedelta(0))])
     async with (
-        open_pool(site.database_url, "test", 1) as pool,
+        open_pool(site.database_url_of("delivery"), "test", 1) as pool,
         a_proxied_broker(site) as proxied,
         Publisher(proxied.broker) as publisher,
     ):
@@ -77,7 +77,7 @@ async def test_a_refused_outcome_waits_for_a_growing_pause_and_delays_no_other(
     now = datetime.now(UTC)
     await record(database, [update_after_call(one, Answered(200), Delivered(), now, timedelta(0)) for one in claimed])
     async with (
-        open_pool(site.database_url, "test", 1) as pool,
+        open_pool(site.database_url_of("delivery"), "test", 1) as pool,
         Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
         Publisher(broker) as publisher,
     ):
