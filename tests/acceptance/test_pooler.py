@@ -3,6 +3,7 @@ migrations and the command line do their work, and leave nothing behind in the s
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -48,6 +49,11 @@ class Pooler:
     def environment_of(self, service: str) -> dict[str, str]:
         given = self.site.environment_of(service)
         return {**given, "DATABASE_URL": self.address(given["DATABASE_URL"])}
+
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("TEST_SERVICES") == "pooler", reason="the stores are behind a pooler already"
+)
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ CONTAINER_SECONDS = 120
 MIN_MEMORY_BYTES = 3 * 1024**3
 SETTINGS = {"max_wal_size": "256MB"}  # the default is 1 GB, for each of several servers
 
+_ROLES = {**{service: role_of(service) for service in SERVICES}, "reader": READER}
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -132,8 +134,7 @@ def _servers(directory: Path) -> Iterator[Stores]:
 @contextmanager
 def _behind_pgbouncer(servers: Stores, directory: Path) -> Iterator[Stores]:
     assert servers.postgres is not None
-    logins = [urlsplit(servers.postgres.url_of(role_of(service))) for service in SERVICES]
-    passwords = {login.username or "": login.password or "" for login in logins}
+    passwords = {role: urlsplit(servers.postgres.url_of(role)).password or "" for role in _ROLES.values()}
     with pgbouncer(servers.postgres.port, directory, passwords) as port:
         yield replace(servers, pooler_port=port)
 
@@ -202,13 +203,14 @@ async def new_database(stores: Stores, template: str = TEMPLATE) -> AsyncIterato
 def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
     if stores.postgres is None or stores.rabbitmq is None:
         return {}
-    return {
-        name: {
-            "DATABASE_URL": _in_database(stores.postgres.url_of(role), database),
-            "AMQP_URL": stores.rabbitmq.url_of(role),
-        }
-        for name, role in {**{service: role_of(service) for service in SERVICES}, "reader": READER}.items()
-    }
+    own = {}
+    for name, role in _ROLES.items():
+        direct = _in_database(stores.postgres.url_of(role), database)
+        own[name] = {"DATABASE_URL": direct, "AMQP_URL": stores.rabbitmq.url_of(role)}
+        if stores.pooler_port is not None:
+            pooled = direct.replace(f":{stores.postgres.port}/", f":{stores.pooler_port}/")
+            own[name] |= {"DATABASE_URL": pooled, "DATABASE_DIRECT_URL": direct}
+    return own
 
 
 async def put_topology(site: Site) -> None:
@@ -217,11 +219,11 @@ async def put_topology(site: Site) -> None:
         await declare_topology(channel, site.names)
 
 
-async def remove_topology(site: Site) -> None:
+async def remove_topology(site: Site, *, exchanges: bool = True) -> None:
     async with await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection, connection.channel() as channel:
         for queue in site.names.queues:
             await channel.queue_delete(queue)
-        for exchange in site.names.exchanges:
+        for exchange in site.names.exchanges if exchanges else ():
             await channel.exchange_delete(exchange)
 
 
