@@ -12,7 +12,8 @@ begin
          where rolname in ('duebell_consumer', 'duebell_producer', 'duebell_delivery', 'duebell_reader')
            and schemaname = current_schema()
            and tablename in ('duebell_migrations', 'jobs', 'triggers', 'deliveries', 'delivery_attempts',
-                             'delivery_announcements', 'history', 'service_instances', 'delayed_messages', 'delay_exchanges')
+                             'delivery_announcements', 'history', 'service_instances', 'delayed_messages', 'delay_exchanges',
+                             'job_labels', 'bulks')
     loop
         -- What an earlier release granted.
         execute format('revoke all on %I from %I', given.name, given.role);
@@ -24,12 +25,15 @@ begin
             ('duebell_consumer', 'select on duebell_migrations'),
             ('duebell_consumer', 'select on jobs'),
             ('duebell_consumer', 'insert (id, status, revision, topic, payload, webhook, rule, rule_index, misfire,
-                misfire_grace_seconds, next_run_at, traceparent, finished_at, owner, life) on jobs'),
+                misfire_grace_seconds, next_run_at, traceparent, finished_at, owner, life, labels) on jobs'),
             ('duebell_consumer', 'update (status, next_run_at, finished_at, retry_at, refusals, version, updated_at,
                 revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, traceparent,
-                trigger_sequence, life, sequence, last_due_at, created_at, owner, pause_revision) on jobs'),
+                trigger_sequence, life, sequence, last_due_at, created_at, owner, pause_revision, labels) on jobs'),
             ('duebell_consumer', 'select, delete, insert (job_id, trigger_id, sequence, payload, traceparent, life)
                 on triggers'),
+            ('duebell_consumer', 'select, insert, delete on job_labels'),
+            ('duebell_consumer', 'select, insert, delete, update (after_topic, after_id, matched, changed, steps, step_at,
+                finished_at, answered_at) on bulks'),
             ('duebell_consumer', 'select, insert, update, delete on delayed_messages'),
             ('duebell_consumer', 'usage on sequence delayed_messages_id_seq'),
             ('duebell_consumer', 'select, insert on delay_exchanges'),
@@ -42,6 +46,7 @@ begin
                 finished_at, updated_at, version) on jobs'),
             ('duebell_producer', 'select, delete, update (fired_at, fire_at, refusals) on triggers'),
             ('duebell_producer', 'select, delete, update (refusals, refused_because, retry_at) on delayed_messages'),
+            ('duebell_producer', 'select, delete on job_labels'),
             ('duebell_producer', 'select on delay_exchanges'),
             ('duebell_producer', 'insert on history'),
             ('duebell_producer', 'execute on function maintain_history(double precision)'),
@@ -61,7 +66,8 @@ begin
 
             -- Rows of every partition of the history are read through `history`, those of later days, too.
             ('duebell_reader', 'select on duebell_migrations, jobs, triggers, deliveries, delivery_attempts,
-                delivery_announcements, history, service_instances, delayed_messages, delay_exchanges')
+                delivery_announcements, history, service_instances, delayed_messages, delay_exchanges, job_labels,
+                bulks')
         ) as granted (role, rights)
          where role in (select rolname from pg_roles)
     loop
@@ -72,5 +78,6 @@ begin
     -- run these with the rights of their owner. The triggers of Duebell's tables need no such right.
     revoke execute on function refuse_illegal_job_move() from public;
     revoke execute on function refuse_illegal_delivery_move() from public;
+    revoke execute on function keep_job_labels() from public;
     revoke execute on function delete_what_belongs_to_deliveries() from public;
 end $$;

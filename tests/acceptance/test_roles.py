@@ -62,6 +62,9 @@ MAY_NOT = {
         "update triggers set payload = '1'",
         "update triggers set fired_at = null",
         "insert into triggers (job_id, trigger_id, sequence, fired_at) values ('mine', 'x', 1, now())",
+        "update job_labels set job_id = 'other'",
+        "update bulks set by_user = 'me'",
+        "update bulks set of_operator = true",
     ],
     "producer": [
         "insert into jobs (id) values ('mine')",
@@ -73,6 +76,9 @@ MAY_NOT = {
         "update jobs set topic = 'other'",
         "update jobs set owner = 'me'",
         "update jobs set trigger_sequence = 0",
+        "update jobs set labels = null",
+        "insert into job_labels (label, job_id) values ('team=mine', 'mine')",
+        "select from bulks",
         "insert into triggers (job_id, trigger_id, sequence) values ('mine', 'x', 1)",
         "update triggers set payload = '1'",
         "select from deliveries",
@@ -116,6 +122,7 @@ async def _may_run(connection: Any, statement: str) -> bool:
 TABLES = [
     "jobs", "triggers", "deliveries", "delivery_attempts", "delivery_announcements", "history", "history_rest",
     "service_instances", "duebell_migrations", "delayed_messages", "delay_exchanges",
+    "job_labels", "bulks",
 ]  # fmt: skip
 READER_MAY_NOT = [
     *NO_SERVICE_MAY,
