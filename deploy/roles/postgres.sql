@@ -19,18 +19,16 @@ alter role duebell_producer login nosuperuser nocreatedb nocreaterole password :
 alter role duebell_delivery login nosuperuser nocreatedb nocreaterole password :'delivery';
 alter role duebell_reader login nosuperuser nocreatedb nocreaterole password :'reader';
 
--- A long read holds back vacuum, and with it every claim: it is ended.
 alter role duebell_reader set default_transaction_read_only = on;
-alter role duebell_reader set statement_timeout = 30000;
-alter role duebell_reader set idle_in_transaction_session_timeout = 60000;
 
--- The settings of the services' sessions. They set them by themselves, but PgBouncer refuses that: see
--- docs/operations.md#pgbouncer.
+-- The settings of the sessions of the services and of the console, which reads as duebell_reader. They set them by
+-- themselves, but PgBouncer refuses that: see docs/operations.md#pgbouncer. Also where people read with psql: a long read
+-- holds back vacuum, and with it every claim, so it is ended.
 select format('alter role %s set %s = %L', role, setting, value)
   from (values ('synchronous_commit', 'on'),
                ('statement_timeout', '30000'),
                ('idle_in_transaction_session_timeout', '60000')) as of_all (setting, value),
-       unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery']) as role
+       unnest(array['duebell_consumer', 'duebell_producer', 'duebell_delivery', 'duebell_reader']) as role
  union all
 select format('alter role %s set %s = off', role, setting)
   from (values ('duebell_producer', array['enable_seqscan', 'enable_bitmapscan', 'enable_sort']),

@@ -1,5 +1,5 @@
 """Behind PgBouncer in transaction mode, where each transaction may get another session of the server: the services, the
-migrations and the command line do their work, and leave nothing behind in the sessions.
+console, the migrations and the command line do their work, and leave nothing behind in the sessions.
 """
 
 import json
@@ -70,7 +70,7 @@ def pooler_that_mixes_up_statements(stores: Stores, site: Site) -> Iterator[Pool
 def _pooler(stores: Stores, site: Site, **settings: object) -> Iterator[Pooler]:
     if not site.own:
         pytest.skip("the stores are not ours, and have no roles")
-    addresses = [site.database_url, *(site.environment_of(service)["DATABASE_URL"] for service in SERVICES)]
+    addresses = [site.database_url, *(site.environment_of(role)["DATABASE_URL"] for role in (*SERVICES, "reader"))]
     passwords = {parts.username or "": parts.password or "" for parts in map(urlsplit, addresses)}
     with (
         store_directory("pooler") as directory,
@@ -106,6 +106,16 @@ async def test_the_services_do_their_work_and_the_producer_only_polls(
         assert len({event.content["idempotency_key"] for event in app.heard}) == 40
         waited = ("lane_waits", "batch_waits", "dispatch_waits", "recording_waits", "announcing_waits")
         assert [line for service in services for event in waited for line in service.said(event)] == []
+
+
+async def test_the_console_reads_behind_it(pooler: Pooler, tmp_path: Path) -> None:
+    reader = pooler.environment_of("reader")["DATABASE_URL"]
+    ports = {"METRICS_PORT": str(free_port()), "CONSOLE_PORT": str(free_port())}
+    environment = {**pooler.site.environment, "DATABASE_URL": reader, "CONSOLE_OPEN_ON_LOOPBACK": "true"}
+    with service_process("console", environment, tmp_path, **ports):
+        await eventually(lambda: is_ready(int(ports["METRICS_PORT"])))
+        status, page = await health_of(int(ports["CONSOLE_PORT"]), "/schedules")
+        assert (status, "schedules" in page.lower()) == (200, True)
 
 
 async def test_with_a_direct_address_the_producer_listens(pooler: Pooler, tmp_path: Path) -> None:
