@@ -8,7 +8,7 @@
 -- is of all rows that are not pending, but without a finished_at: retention never finds it.
 
 alter table jobs
-    add column owner text check (length(owner) between 1 and 255),        -- an AMQP user; null: any user may command it
+    add column owner text check (length(owner) between 1 and 255),        -- an AMQP user; null: obeys everybody
     add column trigger_sequence bigint not null default 0,                -- how many triggers it has had
     drop constraint jobs_status_check,
     drop constraint a_pending_job_has_a_next_run,

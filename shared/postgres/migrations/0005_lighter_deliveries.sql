@@ -1,7 +1,7 @@
 -- The same rules for deliveries, at less than half of their price: what each row was checked for by a function and by a
 -- lookup of its parent is now checked by conditions, and no statement that keeps the rules calls anything.
 --
--- And a delivery may begin as PROCESSING: a process that stores it, and has room for it, claims it thereby.
+-- And a delivery may begin as PROCESSING: whoever stores it, and has room for it, has claimed it thereby.
 
 create or replace function refuse_illegal_delivery_move() returns trigger language plpgsql as $$
 begin
@@ -37,7 +37,7 @@ create trigger deliveries_move_legally before update on deliveries
 alter table delivery_attempts drop constraint delivery_attempts_delivery_id_fkey;
 alter table delivery_announcements drop constraint delivery_announcements_delivery_id_fkey;
 
--- With its owner's rights: no other user may delete an attempt by itself.
+-- With its owner's rights: nobody else may delete an attempt by itself.
 create function delete_what_belongs_to_deliveries() returns trigger language plpgsql security definer as $$
 begin
     delete from delivery_attempts where delivery_id in (select id from gone);
