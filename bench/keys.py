@@ -8,7 +8,7 @@ from aiormq.abc import DeliveredMessage
 
 from bench.rig import Rig
 from bench.waiting import depth
-from producer.decisions.due_event import IDEMPOTENCY_HEADER
+from shared.contract.names import IDEMPOTENCY_HEADER
 
 PATIENCE = 120.0
 

@@ -10,10 +10,11 @@ from aio_pika.exceptions import DeliveryError
 
 from cli.errors import Failure, NoAnswer
 from cli.local_check import rejection_of
-from cli.operator import APP_ID, OPERATOR_HEADER, operator_name
+from cli.operator import APP_ID, operator_name
 from cli.stores import Stores
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
+from shared.contract.names import OPERATOR_HEADER
 from shared.runtime.loops import Stop
 
 PUBLISH_TIMEOUT = 10.0

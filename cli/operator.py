@@ -4,7 +4,6 @@ import getpass
 import os
 
 APP_ID = "duebell-cli"
-OPERATOR_HEADER = "duebell-operator"
 MAX_NAME_LENGTH = 100
 
 

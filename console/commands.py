@@ -27,13 +27,20 @@ from shared.contract.messages import (
     TRIGGER_TYPE,
     Outcome,
 )
-from shared.contract.names import CANCEL_KEY, PAUSE_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY, Names
+from shared.contract.names import (
+    CANCEL_KEY,
+    OPERATOR_HEADER,
+    PAUSE_KEY,
+    REQUEST_KEY,
+    RESUME_KEY,
+    TRIGGER_KEY,
+    Names,
+)
 from shared.postgres.errors import describe
 from shared.runtime.addresses import parse_address
 from shared.runtime.loops import Stop
 
 CONSOLE_APP_ID = "duebell-console"
-OPERATOR_HEADER = "duebell-operator"
 # Commands that one visitor may have sent and not answered at a time.
 MAX_COMMANDS = 500
 KEYS = {

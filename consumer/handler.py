@@ -42,15 +42,13 @@ from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import read_traceparent, trace_headers
 from shared.contract.history import UNNAMED, HistoryLevel, Origin
 from shared.contract.messages import Outcome
-from shared.contract.names import Names
+from shared.contract.names import OPERATOR_HEADER, Names
 from shared.postgres.history import add_entries
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
 
-# A header by which the command line, and the console, name the person who acts.
-OPERATOR_HEADER = "duebell-operator"
 MAX_NAME_LENGTH = 100
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)

@@ -23,6 +23,7 @@ from shared.runtime.settings import load_settings
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:
+    """Run all loops of a consumer until the stop, and close the stores."""
     registry = CollectorRegistry()
     watchdog = Watchdog(registry)
     names = Names(settings.amqp_prefix)
@@ -94,6 +95,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
 
 
 def main() -> int:
+    """Run the consumer process and return its exit code."""
     settings = load_settings(ConsumerSettings)
     configure_logs("consumer", settings.log_level)
     return run_service(lambda stop: consume(settings, stop), settings.shutdown_grace_seconds)

@@ -12,6 +12,8 @@ _FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "note", "body", "type", 
 
 
 class Metrics:
+    """All metrics of a consumer. Every series exists from the start, so that a rate over it is 0 and not missing."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         self.queued = Counter("jobs_queued", "Jobs inserted", registry=registry)
         self.cancelled = Counter("jobs_cancelled", "Jobs cancelled", registry=registry)

@@ -18,9 +18,7 @@ from shared.amqp.message import IncomingMessage
 from shared.contract.fields import read_traceparent, require_year_in_range
 from shared.contract.json_depth import say_too_deep, too_deep_field
 from shared.contract.messages import DUE_TYPE, ScheduleDue, Webhook
-
-MAX_ERRORS = 10
-MAX_ERROR_CHARACTERS = 300
+from shared.contract.wording import limit_errors
 
 
 class NewDelivery(msgspec.Struct, frozen=True, gc=False):
@@ -202,4 +200,4 @@ def _read_completely(message: IncomingMessage) -> NewDelivery | Unreadable:
 
 
 def _unreadable(*errors: str) -> Unreadable:
-    return Unreadable(tuple(error[:MAX_ERROR_CHARACTERS] for error in errors[:MAX_ERRORS]))
+    return Unreadable(limit_errors(errors))

@@ -12,10 +12,11 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command, refuse
+from consumer.commands.merge import Answer, may_command, refuse
 from consumer.commands.parse import Cancel
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 
 # What a cancel without a revision closes if there is no job: the revision that a request has by default.
 FIRST_REVISION = 1

@@ -8,9 +8,10 @@ from datetime import datetime
 
 import msgspec
 
-from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command, refuse
+from consumer.commands.merge import Answer, may_command, refuse
 from consumer.commands.parse import Cancel
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 
 
 class WaitingMessage(msgspec.Struct, frozen=True, gc=False):

@@ -24,10 +24,9 @@ from shared.contract.fields import format_instant
 from shared.contract.history import HistoryEntry
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 from shared.recurrence import RuleSpec
 
-# The error does not name the owner: another user has no right to know it.
-NOT_THE_OWNER = "user_id: the job belongs to another user"
 USER_IS_REQUIRED = "user_id: is required here"
 
 Item = TypeVar("Item")

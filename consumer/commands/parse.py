@@ -33,12 +33,10 @@ from shared.contract.messages import (
     ScheduleTrigger,
 )
 from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
-from shared.contract.wording import describe_problem
+from shared.contract.wording import describe_problem, limit_errors
 
 # How large the fields of a command besides its payload may be.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
-MAX_ERRORS = 10
-MAX_ERROR_LENGTH = 300
 # How long a request may have waited in a queue and still start its rule at the time when it was made.
 MAX_TIMESTAMP_AGE = timedelta(days=30)
 
@@ -155,8 +153,7 @@ def read_command(
         schedule = resolve(request, payload, made_at, traceparent=raw.traceparent, user=raw.user_id)
         return schedule if raw.origin is UNNAMED else replace(schedule, origin=raw.origin)
     except Refusal as refusal:
-        errors = tuple(error[:MAX_ERROR_LENGTH] for error in refusal.errors[:MAX_ERRORS])
-        return Refused(errors, job_id, kind != QUERY_TYPE, raw.user_id, raw.origin)
+        return Refused(limit_errors(refusal.errors), job_id, kind != QUERY_TYPE, raw.user_id, raw.origin)
 
 
 def _read_without_payload(kind: str, raw: RawCommand, content: dict[str, Any]) -> Cancel | Pause | Resume | Query:

@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command, refuse
+from consumer.commands.merge import Answer, may_command, refuse
 from consumer.commands.parse import Pause, Resume, Trigger
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 
 TriggerKey = tuple[str, str]
 

@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from consumer.commands.merge import NOT_THE_OWNER, Answer, FoundJob, may_command
+from consumer.commands.merge import Answer, FoundJob, may_command
 from consumer.commands.parse import Query
 from shared.contract.history import HistoryEntry
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 
 REPLY_TO_IS_REQUIRED = "reply_to: is required for the answer to a query"
 

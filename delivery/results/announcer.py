@@ -17,7 +17,7 @@ from shared.amqp.message import OutgoingMessage, PublishResult
 from shared.amqp.publisher import Publisher
 from shared.contract.fields import AS_INSTANTS, trace_headers
 from shared.contract.messages import COMPLETED_TYPE, FAILED_TYPE
-from shared.contract.names import Names, delivery_routing_key
+from shared.contract.names import IDEMPOTENCY_HEADER, Names, delivery_routing_key
 from shared.postgres.errors import RETRYABLE_ERRORS, describe
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool
 from shared.runtime.backoff import Backoff, pause_after
@@ -52,7 +52,7 @@ def outcome_event(announcement: Announcement, names: Names) -> OutgoingMessage:
             option=AS_INSTANTS,
         ),
         type=COMPLETED_TYPE if completed else FAILED_TYPE,
-        headers={"idempotency-key": announcement.idempotency_key, **trace_headers(announcement.traceparent)},
+        headers={IDEMPOTENCY_HEADER: announcement.idempotency_key, **trace_headers(announcement.traceparent)},
         mandatory=False,  # applications that do not ask for outcome events bind no queue for them
     )
 

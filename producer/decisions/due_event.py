@@ -12,7 +12,7 @@ from producer.decisions.plan import DueJob, Plan, PlannedFiring, plan
 from shared.amqp.message import OutgoingMessage
 from shared.contract.fields import format_instant, idempotency_key, trace_headers
 from shared.contract.messages import DUE_TYPE
-from shared.contract.names import UNROUTED_KEY_HEADER, Names, due_routing_key
+from shared.contract.names import IDEMPOTENCY_HEADER, UNROUTED_KEY_HEADER, Names, due_routing_key
 from shared.recurrence import BadRule, Occurrence
 from shared.runtime.logs import get_log
 from shared.runtime.loops import MAX_HOLD_SECONDS, LoopYielder
@@ -22,7 +22,6 @@ from shared.runtime.loops import MAX_HOLD_SECONDS, LoopYielder
 MAX_CLAIM_MESSAGES = 1000
 MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
-IDEMPOTENCY_HEADER = "idempotency-key"
 
 # All events of a claim have the same fired_at.
 _format_fired_at = lru_cache(maxsize=16)(format_instant)

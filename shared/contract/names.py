@@ -14,6 +14,10 @@ NAME_HEADER = b"duebell-id"
 # The user who sent it, as RabbitMQ has checked. RabbitMQ takes the property `user_id` from that user alone.
 USER_HEADER = b"duebell-user-id"
 
+# Of an event: the key of its occurrence, the same in every copy.
+IDEMPOTENCY_HEADER = "idempotency-key"
+# Of a command: the name of the person who acts, as the command line and the console send it.
+OPERATOR_HEADER = "duebell-operator"
 # A copy in `scheduler.unrouted` has the routing key of its event in this header.
 UNROUTED_KEY_HEADER = "duebell-routing-key"
 

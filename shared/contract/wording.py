@@ -1,8 +1,15 @@
 """Says what is wrong with a field of a message in words for any language: the types are those of JSON. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+# The error does not name the owner: another user has no right to know it.
+NOT_THE_OWNER = "user_id: the job belongs to another user"
+
+# How many errors of a message are told, and how much of each: they are headers of its parked copy.
+MAX_ERRORS = 10
+MAX_ERROR_CHARACTERS = 300
 
 _WORDS = {
     "extra_forbidden": "is not a field of this command",
@@ -23,6 +30,11 @@ _WORDS = {
 }
 # How pydantic begins its messages about text, lists, objects and all else.
 _SUBJECT = re.compile(r"(Input|String|List|Dictionary|Value) should ")
+
+
+def limit_errors(errors: Sequence[str]) -> tuple[str, ...]:
+    """Return the first MAX_ERRORS of them, each cut after MAX_ERROR_CHARACTERS."""
+    return tuple(error[:MAX_ERROR_CHARACTERS] for error in errors[:MAX_ERRORS])
 
 
 def describe_problem(problem: Mapping[str, Any]) -> str:

@@ -1,18 +1,14 @@
 """The start of a rule: `start_at` of the request or DTSTART of its text, as an instant and as a wall time."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from shared.contract.fields import FIRST_YEAR, LAST_YEAR
+from shared.contract.fields import FIRST_YEAR, LAST_YEAR, parse_date_time
 from shared.errors import BadRule
 from shared.recurrence.arithmetic import at_of, instant_of, wall_of
 from shared.recurrence.ical import Moment
 from shared.recurrence.zones import load_zone, resolve_local
-
-# Not 24:00, which newer versions of Python would read.
-RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d(:\d\d([.]\d{1,9})?)?([Zz]|[+-]\d\d:[0-5]\d)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +26,10 @@ class Start:
 
 def start_from_text(text: str, timezone: str) -> Start:
     zone = load_zone(timezone)
-    bad = BadRule("start_at", f"start_at: {text[:40]!r} is not a date-time like 2030-01-31T09:00:00Z")
-    if not RFC_3339.fullmatch(text):
-        raise bad
     try:
-        moment = datetime.fromisoformat(text.upper())
-    except ValueError:
-        raise bad from None
+        moment = parse_date_time(text)
+    except ValueError as error:
+        raise BadRule("start_at", f"start_at: {text[:40]!r} {error}") from None
     return start_of(moment, zone, "start_at")
 
 

@@ -2,12 +2,10 @@
 
 from shared.contract.history import What
 from shared.contract.job_status import JobStatus
+from shared.contract.wording import NOT_THE_OWNER
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
 from shared.why.sentences import Times, command, noted, who
-
-# With these words the consumer rejects a command of another user than the owner.
-NOT_THE_OWNER = "user_id: the job belongs to another user"
 
 
 def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:

@@ -5,10 +5,11 @@ from itertools import permutations
 import pytest
 
 from consumer.commands.cancel import CancelledJob, Mark, cancel_jobs, marks_of
-from consumer.commands.merge import NOT_THE_OWNER, Answer
+from consumer.commands.merge import Answer
 from consumer.commands.parse import Cancel
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 
 
 def a_cancel(revision: int | None = None, user: str | None = None) -> Cancel:

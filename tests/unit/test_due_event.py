@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from producer.decisions.due_event import IDEMPOTENCY_HEADER, due_event
+from producer.decisions.due_event import due_event
 from producer.decisions.plan import DueJob
 from shared.contract.fields import idempotency_key
-from shared.contract.names import Names
+from shared.contract.names import IDEMPOTENCY_HEADER, Names
 from tests.support.builders import NOON, a_due_job
 
 

@@ -4,11 +4,12 @@ from itertools import permutations
 
 import pytest
 
-from consumer.commands.merge import NOT_THE_OWNER, Answer, may_command
+from consumer.commands.merge import Answer, may_command
 from consumer.commands.parse import Pause, Resume, Trigger
 from consumer.commands.pause_and_trigger import LockedJob, PauseChange, StoredTriggers, answer_triggers, pause_jobs
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.messages import Outcome
+from shared.contract.wording import NOT_THE_OWNER
 from tests.support.builders import NOON
 
 PENDING = LockedJob(JobStatus.PENDING, NOON)

@@ -91,7 +91,9 @@ def missing_in(text: str) -> list[str]:
     """What the text names in backticks and the code does not have."""
     missing = []
     for code in code_in(text):
-        missing += [path for path in PATH.findall(code) if not (ROOT / path).exists() and path not in PLACEHOLDERS]
+        # Documents name tests by their path below tests/.
+        paths = [path for path in PATH.findall(code) if path not in PLACEHOLDERS]
+        missing += [path for path in paths if not ((ROOT / path).exists() or (ROOT / "tests" / path).exists())]
         dotted = [name for name in MODULE.findall(code) if name not in ROUTING_KEYS]
         missing += [name for name in dotted if not is_module_or_its_name(name)]
         if (named := MEMBER.fullmatch(code)) and named[2] not in {"md", *members().get(named[1], ())}:

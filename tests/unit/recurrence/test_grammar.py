@@ -134,12 +134,20 @@ def test_an_error_in_the_text_names_the_part(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [
-        ({"rrule": "FREQ=DAILY", "start_at": "yesterday"}, "start_at", "start_at: 'yesterday' is not a date-time"),
-        ({"rrule": "FREQ=DAILY", "start_at": "2025-02-30T00:00:00Z"}, "start_at", "is not a date-time"),
-        ({"rrule": "FREQ=DAILY", "start_at": "2025-W01-1"}, "start_at", "is not a date-time"),
-        ({"rrule": "FREQ=DAILY", "start_at": "1899-12-31T00:00:00Z"}, "start_at", "1899 is not between 1900 and 2199"),
-        ({"rrule": "FREQ=DAILY", "start_at": "2200-01-01T00:00:00Z"}, "start_at", "2200 is not between 1900 and 2199"),
-        ({"rrule": "FREQ=DAILY", "start_at": "0001-01-01T00:00:00+14:00"}, "start_at", "1 is not between 1900"),
+        ({"rrule": "FREQ=DAILY", "start_at": "yesterday"}, "start_at", "start_at: 'yesterday' is not a date and time"),
+        ({"rrule": "FREQ=DAILY", "start_at": "2025-02-30T00:00:00Z"}, "start_at", "is not a real date and time"),
+        ({"rrule": "FREQ=DAILY", "start_at": "2025-W01-1"}, "start_at", "is not a date and time"),
+        (
+            {"rrule": "FREQ=DAILY", "start_at": "1899-12-31T00:00:00Z"},
+            "start_at",
+            "year 1899 is out of range, 1900 to 2199",
+        ),
+        (
+            {"rrule": "FREQ=DAILY", "start_at": "2200-01-01T00:00:00Z"},
+            "start_at",
+            "year 2200 is out of range, 1900 to 2199",
+        ),
+        ({"rrule": "FREQ=DAILY", "start_at": "0001-01-01T00:00:00+14:00"}, "start_at", "year 1 is out of range"),
         ({"rrule": "FREQ=DAILY", "timezone": "Mars/Olympus"}, "timezone", "'Mars/Olympus' is not an IANA time zone"),
         ({"rrule": "FREQ=DAILY", "timezone": "../../etc/passwd"}, "timezone", "is not an IANA time zone"),
         ({"rrule": "FREQ=DAILY", "timezone": "America"}, "timezone", "is not an IANA time zone"),
