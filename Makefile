@@ -12,7 +12,7 @@ CODE := $(wildcard cli console consumer producer delivery shared stack client ex
 # Without compiled tests, each process of a run compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup prometheus extras demo birthdays up check test platforms compose mutants bench fuzz chaos lint types docs reference dashboards contract audit sbom lock
+.PHONY: help setup prometheus extras demo birthdays up check test platforms compose mutants bench fuzz chaos lint types docs reference dashboards kubernetes contract audit sbom lock
 
 help: ## what there is to run
 	@echo "make <target>:"
@@ -25,7 +25,7 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 	@sh stack/setup.sh prometheus
 
 extras:
-	@sh stack/setup.sh prometheus faketime node postgresql atheris
+	@sh stack/setup.sh prometheus faketime node postgresql kubectl atheris
 
 demo: setup ## a few jobs from request to webhook, once, on a stack of its own
 	@$(RUN) -m stack.demo
@@ -101,6 +101,9 @@ reference: setup ## write docs/reference anew after a change in settings, metric
 
 dashboards: setup ## write Grafana's dashboards anew after a change in tools/dashboards/pages
 	@$(PY) -m tools.dashboards
+
+kubernetes: setup ## write the alerts for Kubernetes anew after a change in deploy/prometheus/alerts.yml
+	@$(PY) -m tools.kubernetes
 
 contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/contract/messages.py
 	@$(PY) -m tools.contract

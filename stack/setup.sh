@@ -4,7 +4,7 @@
 # Debian's Postgres (with TLS, which the wheel's has not), debootstrap, and atheris, the fuzzer, where it has a wheel. Says
 # what it does, does nothing twice, and starts nothing.
 #
-# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [debootstrap] [atheris]
+# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [debootstrap] [kubectl] [atheris]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -114,7 +114,7 @@ for EXTRA in "$@"; do
     node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
     postgresql) COMMANDS="pg_createcluster" DEBIAN="postgresql" ;;
     debootstrap) COMMANDS="debootstrap" DEBIAN="debootstrap" ;;
-    atheris) continue ;; # a wheel; it is installed after the virtual environment
+    atheris | kubectl) continue ;; # below: a wheel, and a program of another release of Debian
     *) fail "there is no extra called $EXTRA" ;;
     esac
     for COMMAND in $COMMANDS; do
@@ -161,4 +161,7 @@ case " $* " in
             say "pip could not install atheris, as it says above (some machines have no wheel): fuzzing is not possible here"
     fi
     ;;
+esac
+case " $* " in
+*" kubectl "*) sh stack/kubectl.sh || say "kubectl could not be fetched: what deploy/kubernetes says cannot be checked here" ;;
 esac

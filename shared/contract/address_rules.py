@@ -17,7 +17,7 @@ from shared.errors import ForbiddenAddress
 
 Network = IPv4Network | IPv6Network
 
-_NOT_PUBLIC_4 = tuple(
+NOT_PUBLIC_4 = tuple(
     IPv4Network(text)
     for text in (
         "0.0.0.0/8",  # this host
@@ -43,8 +43,8 @@ _NOT_PUBLIC_4 = tuple(
 )
 # Only the global unicast block of IPv6 is public. Outside of it are loopback, IPv4-mapped and -compatible addresses,
 # NAT64, unique local, link-local, site-local and multicast.
-_PUBLIC_6 = IPv6Network("2000::/3")
-_NOT_PUBLIC_6 = tuple(
+PUBLIC_6 = IPv6Network("2000::/3")
+NOT_PUBLIC_6 = tuple(
     IPv6Network(text)
     for text in (
         "2001::/23",  # protocol assignments, Teredo among them
@@ -116,8 +116,8 @@ class AddressRules:
 def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Whether an address is reachable on the public internet."""
     if isinstance(address, IPv4Address):
-        return not any(address in network for network in _NOT_PUBLIC_4)
-    return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
+        return not any(address in network for network in NOT_PUBLIC_4)
+    return address in PUBLIC_6 and not any(address in network for network in NOT_PUBLIC_6)
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:

@@ -1,0 +1,1 @@
+"""Writes what deploy/kubernetes/ takes from other files of the project."""
