@@ -40,6 +40,7 @@
 
   // --- Live parts ---
   let paused = false;
+  let heldBack = null; // the connection whose news was not shown
   const button = document.getElementById("pause");
   function showState(state) {
     if (!button) return;
@@ -48,10 +49,20 @@
     button.querySelector("[data-label]").textContent = paused ? "Paused" : state === "lost" ? "Reconnecting" : "Live";
     button.setAttribute("aria-pressed", String(paused));
   }
-  button?.addEventListener("click", () => { paused = !paused; showState(); });
+  button?.addEventListener("click", () => { paused = !paused; showState(); catchUp(); });
   // Rows that are marked must not move away under the reader.
   const holdsStill = () => paused || document.querySelector("input[data-mark]:checked") !== null;
-  document.addEventListener("htmx:sse:before:message", (event) => { if (holdsStill()) event.detail.cancelled = true; });
+  // A new connection begins with the part as it is now.
+  function catchUp() {
+    if (heldBack === null || holdsStill()) return;
+    heldBack.reader?.cancel();
+    heldBack = null;
+  }
+  document.addEventListener("htmx:sse:before:message", (event) => {
+    if (!holdsStill()) return;
+    event.detail.cancelled = true;
+    heldBack = event.detail.connection;
+  });
   document.addEventListener("htmx:sse:after:connection", () => showState());
   document.addEventListener("htmx:sse:error", () => showState("lost"));
   document.addEventListener("htmx:after:swap", updateDistances);
@@ -88,7 +99,10 @@
     if (event.target.id === "mark-all") {
       for (const box of document.querySelectorAll("input[data-mark]")) box.checked = event.target.checked;
     }
-    if (event.target.id === "mark-all" || event.target.matches("input[data-mark]")) updateMarks();
+    if (event.target.id === "mark-all" || event.target.matches("input[data-mark]")) {
+      updateMarks();
+      catchUp();
+    }
     if (event.target.matches("select[data-submits]")) event.target.form.requestSubmit();
   });
   updateMarks();

@@ -27,8 +27,9 @@ from shared.postgres.migrate import migrate
 from stack.directory import STACK, run_directory
 from stack.postgres import Postgres
 from stack.rabbitmq import MANAGEMENT, RabbitMQ
+from stack.roles import CONSOLE as CONSOLE_USER
 from stack.roles import READER, role_of
-from stack.services import SERVICES
+from stack.services import CONSOLE, SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE
 from tests.support.pgbouncer import pgbouncer
@@ -43,7 +44,12 @@ CONTAINER_SECONDS = 120
 MIN_MEMORY_BYTES = 3 * 1024**3
 SETTINGS = {"max_wal_size": "256MB"}  # the default is 1 GB, for each of several servers
 
-_ROLES = {**{service: role_of(service) for service in SERVICES}, "reader": READER}
+# The users of Postgres and of RabbitMQ. The console reads as one, and sends commands as another.
+_ROLES = {
+    **{service: (role_of(service), role_of(service)) for service in SERVICES},
+    "reader": (READER, READER),
+    CONSOLE: (READER, CONSOLE_USER),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ def _servers(directory: Path) -> Iterator[Stores]:
 @contextmanager
 def _behind_pgbouncer(servers: Stores, directory: Path) -> Iterator[Stores]:
     assert servers.postgres is not None
-    passwords = {role: urlsplit(servers.postgres.url_of(role)).password or "" for role in _ROLES.values()}
+    passwords = {role: urlsplit(servers.postgres.url_of(role)).password or "" for role, _ in _ROLES.values()}
     with pgbouncer(servers.postgres.port, directory, passwords) as port:
         yield replace(servers, pooler_port=port)
 
@@ -204,9 +210,9 @@ def _own(stores: Stores, database: str) -> dict[str, dict[str, str]]:
     if stores.postgres is None or stores.rabbitmq is None:
         return {}
     own = {}
-    for name, role in _ROLES.items():
+    for name, (role, user) in _ROLES.items():
         direct = _in_database(stores.postgres.url_of(role), database)
-        own[name] = {"DATABASE_URL": direct, "AMQP_URL": stores.rabbitmq.url_of(role)}
+        own[name] = {"DATABASE_URL": direct, "AMQP_URL": stores.rabbitmq.url_of(user)}
         if stores.pooler_port is not None:
             pooled = direct.replace(f":{stores.postgres.port}/", f":{stores.pooler_port}/")
             own[name] |= {"DATABASE_URL": pooled, "DATABASE_DIRECT_URL": direct}

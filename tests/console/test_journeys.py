@@ -1,0 +1,206 @@
+"""What people do in the console, in a real browser on real services."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.console.conftest import open_page
+from tests.console.running_console import OPERATOR, PASSWORD, VIEWER, RunningConsole
+from tests.support.npm_project import installed_project
+from tests.support.services import ROOT
+
+PAGES = {
+    "now": "/",
+    "schedules": "/schedules",
+    "schedule": "/schedule?id=report-weekly-revenue",
+    "new": "/new?id=standup-data&kind=cron&cron=30+2+*+*+*&timezone=Europe/Berlin&topic=team.standup",
+    "deliveries": "/deliveries",
+    "delivery": "/delivery?id=1",
+    "parked": "/parked",
+    "unrouted": "/unrouted",
+    "history": "/history",
+}
+
+
+def test_a_newcomer_finds_what_did_not_ring_reads_why_and_mends_it(operator: Page, console: RunningConsole) -> None:
+    operator.keyboard.press("/")
+    operator.keyboard.type("NEWSLETTER")
+    operator.keyboard.press("Enter")
+    operator.get_by_role("link", name="newsletter-november").click()
+    expect(operator.get_by_label("Why", exact=True)).to_contain_text("due.event.biling.newsletter")
+
+    operator.get_by_role("link", name="Schedule again, changed").click()
+    operator.get_by_label("Topic").fill("billing.newsletter")
+    soon = datetime.now(UTC) + timedelta(days=2)
+    operator.get_by_label("At", exact=True).fill(soon.strftime("%Y-%m-%dT%H:%M"))
+    expect(operator.locator("#preview")).to_contain_text("lives again")
+    operator.get_by_role("button", name="Schedule", exact=True).click()
+
+    expect(operator.get_by_label("Why", exact=True)).to_contain_text("Not yet")
+    [job] = console.fetch("select topic, status, life from jobs where id = 'newsletter-november'")
+    assert job == {"topic": "billing.newsletter", "status": "pending", "life": 2}
+
+
+def test_several_are_paused_and_resumed_and_the_history_names_the_person(
+    operator: Page, console: RunningConsole
+) -> None:
+    operator.goto("/schedules?search=invoice-424")
+    operator.get_by_label("Choose all on this page").check()
+    number = operator.get_by_label(re.compile("Choose invoice")).count()
+    assert number == 10
+    expect(operator.locator("#marked")).to_contain_text("10 chosen")
+    operator.get_by_label("Why, for the history").fill("the customer moves")
+    operator.get_by_role("button", name="Pause", exact=True).click()
+    expect(operator.get_by_role("status")).to_contain_text("10 paused")
+    paused = "select count(*) from jobs where id like 'invoice-424%' and status = 'paused'"
+    assert console.fetch(paused) == [{"count": 10}]
+
+    operator.goto("/schedules?search=invoice-424&state=paused")
+    operator.get_by_label("Choose all on this page").check()
+    operator.get_by_role("button", name="Resume", exact=True).click()
+    expect(operator.get_by_role("status")).to_contain_text("10 resumed")
+    assert console.fetch(paused) == [{"count": 0}]
+
+    operator.goto("/history?search=invoice-4240&by=alice")
+    rows = operator.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("the customer moves")
+    expect(rows.nth(1)).to_contain_text("alice")
+
+
+def test_the_form_shows_what_would_come_and_carries_the_payload_to_the_digit(
+    operator: Page, console: RunningConsole
+) -> None:
+    operator.goto("/new")
+    operator.get_by_label("Id", exact=True).fill("half-past-two")
+    operator.get_by_role("radio", name="Cron").check()
+    operator.get_by_role("textbox", name="Cron").fill("30 2 * *")
+    expect(operator.locator("#preview")).to_contain_text("It would be rejected")
+    operator.get_by_role("textbox", name="Cron").fill("30 2 * * *")
+    operator.locator("#new").get_by_label("Time zone").fill("America/New_York")
+    operator.get_by_text("More", exact=True).click()
+    operator.get_by_label("Rule starts at").fill("2027-03-13T00:00")
+    expect(operator.locator("#preview")).to_contain_text("It would be accepted.")
+    expect(operator.locator("#preview")).to_contain_text("every day at 02:30 America/New_York")
+    expect(operator.locator("#preview")).to_contain_text("moved forward: the clocks skip its time on this day")
+    payload = '{"account": 12345678901234567890123, "rate": 0.10}'
+    operator.get_by_label("Payload").fill(payload)
+    operator.get_by_role("button", name="Schedule", exact=True).click()
+
+    expect(operator.get_by_role("heading", level=1)).to_have_text("half-past-two")
+    expect(operator.locator("pre").first).to_have_text(payload)
+    assert console.fetch("select payload::text from jobs where id = 'half-past-two'") == [{"payload": payload}]
+
+
+def test_a_parked_message_is_shown_with_its_reason_and_dropped(operator: Page) -> None:
+    operator.goto("/parked?job=cleanup-tmp")
+    row = operator.locator("tbody tr")
+    expect(row).to_contain_text("cron: minute: '61' is not understood")
+    row.get_by_role("checkbox").check()
+    operator.on("dialog", lambda dialog: dialog.accept())
+    operator.get_by_role("button", name="Drop").click()
+    expect(operator.get_by_role("status")).to_contain_text("1 dropped")
+    expect(operator.get_by_text("Nothing is parked")).to_be_visible()
+
+
+def test_a_page_stays_up_to_date_without_being_loaded_again_until_it_is_paused(
+    operator: Page, console: RunningConsole
+) -> None:
+    operator.goto("/schedule?id=nightly-backup-check")
+    operator.evaluate("window.isTheSamePage = true")
+    badge = operator.locator(".page-head .badge")
+    console.command(("schedule.pause", {"id": "nightly-backup-check"}))
+    expect(badge).to_have_text("paused")
+
+    operator.get_by_role("button", name="Live").click()
+    operator.evaluate(
+        """document.addEventListener("htmx:sse:before:message", (event) => {
+            document.body.dataset.news = event.detail.message.data;
+        })"""
+    )
+    console.command(("schedule.resume", {"id": "nightly-backup-check"}))
+    expect(operator.locator("body")).to_have_attribute("data-news", re.compile(">pending</span>"))
+    expect(badge).to_have_text("paused")
+    operator.get_by_role("button", name="Paused").click()
+    expect(badge).to_have_text("pending")
+    assert operator.evaluate("window.isTheSamePage")
+
+
+def test_times_are_told_in_the_zone_of_the_reader(operator: Page) -> None:
+    operator.goto("/schedule?id=licence-renewal-acme")
+    when = operator.get_by_role("table").locator("time").first
+    expect(when).to_have_attribute("title", "Wed 2027-03-31 09:00:00 CEST")
+    operator.get_by_text("alice", exact=True).click()
+    operator.get_by_label("Time zone").fill("Asia/Tokyo")
+    operator.get_by_role("button", name="Save").click()
+    expect(when).to_have_attribute("title", "Wed 2027-03-31 16:00:00 JST")
+    expect(operator.locator("footer")).to_contain_text("Asia/Tokyo")
+
+
+def test_a_viewer_sees_no_payload_and_nothing_to_act_with(browser: Browser, console: RunningConsole) -> None:
+    page, complaints = open_page(browser, console, VIEWER)
+    page.goto("/schedule?id=report-weekly-revenue")
+    expect(page.get_by_text("Hidden: your user has no right to see payloads.")).to_be_visible()
+    assert "12345678901234567890123" not in page.content()
+    assert page.get_by_role("button", name=re.compile("Pause$|Cancel|Trigger")).count() == 0
+    page.goto("/schedules")
+    assert page.get_by_role("checkbox").count() == 0
+    assert complaints == []
+    page.goto("/new")
+    expect(page.get_by_text("Your role is viewer")).to_be_visible()
+    page.context.close()
+
+
+def test_reading_works_without_javascript(browser: Browser, console: RunningConsole) -> None:
+    page, _ = open_page(browser, console, VIEWER, java_script_enabled=False)
+    page.context.clear_cookies()
+    page.goto("/schedules")
+    page.get_by_label("Name").fill(VIEWER)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Schedules")
+    page.get_by_role("link", name="Now").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Now")
+    page.get_by_label("Find a schedule").fill("weekly")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="report-weekly-revenue").click()
+    expect(page.get_by_label("Why", exact=True)).to_contain_text(" 07:00:00 CE")
+    expect(page.get_by_text("every Monday at 07:00 Europe/Berlin").first).to_be_visible()
+    page.goto("/schedules?topic=billing")
+    first = page.locator("td.id").first.text_content()
+    page.get_by_role("link", name="Next page").click()
+    assert page.locator("td.id").first.text_content() != first
+    page.get_by_role("link", name="To the start").click()
+    assert page.locator("td.id").first.text_content() == first
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_barrier(browser: Browser, console: RunningConsole, scheme: str) -> None:
+    axe = installed_project(ROOT / "tests" / "console" / "axe") / "node_modules" / "axe-core" / "axe.min.js"
+    # A dark page differs from the light one in its colours alone.
+    options = {"resultTypes": ["violations"], **({"runOnly": ["color-contrast"]} if scheme == "dark" else {})}
+    page, _ = open_page(browser, console, OPERATOR, color_scheme=scheme, bypass_csp=True)
+    barriers = {}
+    for name, path in {**PAGES, "not found": "/schedule?id=no-such-job", "log-in": None}.items():
+        if path is None:
+            page.context.clear_cookies()
+        page.goto(path or "/log-in")
+        page.add_script_tag(path=axe)
+        found = page.evaluate("options => axe.run(options)", options)["violations"]
+        serious = [one for one in found if one["impact"] in {"serious", "critical"}]
+        barriers[name] = [(one["id"], [node["target"] for node in one["nodes"][:3]]) for one in serious]
+    page.context.close()
+    assert {name: one for name, one in barriers.items() if one} == {}
+
+
+def test_on_a_phone_no_page_is_wider_than_the_screen(browser: Browser, console: RunningConsole) -> None:
+    page, _ = open_page(browser, console, OPERATOR, viewport={"width": 390, "height": 844})
+    widths = {}
+    for name, path in PAGES.items():
+        page.goto(path)
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+    page.context.close()
+    assert widths == dict.fromkeys(PAGES, 390)
