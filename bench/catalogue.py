@@ -3,7 +3,18 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from bench import delayed, delivering, firing, flat_cost, http_clients, ingest, punctuality, recurrence, scale_out
+from bench import (
+    delayed,
+    delivering,
+    firing,
+    flat_cost,
+    history,
+    http_clients,
+    ingest,
+    punctuality,
+    recurrence,
+    scale_out,
+)
 from bench.figures import Figure
 from bench.peers import beside
 from bench.plan import Plan
@@ -18,6 +29,7 @@ class Benchmark:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "firing": Benchmark("One producer fires what is due", firing.run),
+    "history": Benchmark("What the history costs a producer", history.run),
     "ingest": Benchmark("One consumer stores what waits in its inbox", ingest.run),
     "delayed": Benchmark("Delayed messages, beside jobs of the same size", delayed.run),
     "delivery": Benchmark("One delivery process calls webhooks", delivering.run),

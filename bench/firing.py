@@ -54,13 +54,15 @@ async def _round(rig: Rig, count: int) -> tuple[tuple[float, Cost], child.Result
     return await fire(rig, count), await _ceiling(rig, count), await _gather(rig, count)
 
 
-async def fire(rig: Rig, count: int, *, rule: str | None = None, pending: int = 0) -> tuple[float, Cost]:
+async def fire(
+    rig: Rig, count: int, *, rule: str | None = None, pending: int = 0, history: str = "all"
+) -> tuple[float, Cost]:
     """Jobs per second, from the moment the producer may begin to the moment everything is confirmed and committed."""
     await rig.empty()
     if pending:
         async with rig.database() as database:
             await add_later(database, pending)
-    with rig.service("producer") as producer:
+    with rig.service("producer", HISTORY=history) as producer:
         return await fire_with(rig, producer, count, rule=rule)
 
 

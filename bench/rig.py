@@ -31,7 +31,7 @@ POSTGRES = {
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
 }
-TABLES = "jobs, triggers, deliveries, delivery_attempts, delivery_announcements, delayed_messages"
+TABLES = "jobs, triggers, deliveries, delivery_attempts, delivery_announcements, delayed_messages, history"
 QUEUE = "bench.due"
 NAMES = Names()
 NOTHING = Cost(0.0, 0.0)
