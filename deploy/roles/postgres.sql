@@ -22,7 +22,7 @@ alter role duebell_reader login nosuperuser nocreatedb nocreaterole password :'r
 alter role duebell_reader set default_transaction_read_only = on;
 
 -- The settings of the sessions of the services and of the console, which reads as duebell_reader. They set them by
--- themselves, but PgBouncer refuses that: see docs/operations.md#pgbouncer. Also where people read with psql: a long read
+-- themselves, but PgBouncer refuses that: see docs/operations/stores.md#pgbouncer. Also where people read with psql: a long read
 -- holds back vacuum, and with it every claim, so it is ended.
 select format('alter role %s set %s = %L', role, setting, value)
   from (values ('synchronous_commit', 'on'),

@@ -52,13 +52,13 @@ LINES_RUN_ELSEWHERE = {
 NOT_RUN = {
     ("docs/how-to/other-languages.md", "package main"),
     ("docs/how-to/other-languages.md", "import com.fasterxml.jackson.databind.ObjectMapper;"),
-    ("docs/operations.md", "psql -f deploy/roles/postgres.sql"),
+    ("docs/operations/install.md", "psql -f deploy/roles/postgres.sql"),
     ("docs/operations/kubernetes.md", "docker build --tag registry.example.com/duebell:0.1.0 ."),
     ("docs/operations/kubernetes.md", "kubectl --namespace duebell create secret generic duebell-operator \\"),
     ("docs/operations/kubernetes.md", "kubectl apply -k overlay --selector"),
-    ("docs/upgrading.md", "psql -f deploy/roles/postgres.sql"),
+    ("docs/operations/upgrading.md", "psql -f deploy/roles/postgres.sql"),
     (
-        "docs/operations.md",
+        "docs/operations/tls.md",
         "DATABASE_URL=postgresql://user:password@db.example.com/duebell?sslrootcert=/etc/duebell/ca.pem",
     ),
 }

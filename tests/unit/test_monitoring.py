@@ -87,7 +87,7 @@ def test_every_alert_has_a_summary_and_a_paragraph_to_read(rule: dict[str, Any])
     assert rule["annotations"]["summary"]
     page, anchor = rule["annotations"]["runbook"].split("#")
     assert anchor == rule["alert"].lower()
-    paragraphs = re.split(r"^### ", (ROOT / page).read_text(), flags=re.MULTILINE)
+    paragraphs = re.split(r"^## ", (ROOT / page).read_text(), flags=re.MULTILINE)
     [paragraph] = [text for text in paragraphs if text.splitlines()[0].strip() == rule["alert"]]
     assert len(paragraph.split()) > 30, "a person on call needs more than that"
 

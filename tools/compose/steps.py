@@ -139,7 +139,7 @@ def restart_the_stores(project: Project) -> str:
 
 
 def change_passwords(project: Project) -> str:
-    """As docs/operations.md says: Postgres is told the operator's new one first, and `up` applies the others."""
+    """As docs/operations/install.md says: Postgres is told the operator's new one, and then `up` applies the others."""
     new = secrets.token_hex(8)
     project.run("exec", "-T", "postgres", "psql", "-U", "duebell", "-c", r"\password", given=f"{new}\n{new}\n")
     project.settings |= {"POSTGRES_PASSWORD": new}

@@ -70,6 +70,6 @@ def log_events_page() -> str:
         "A JSON object per line on standard error; in colour on a terminal. `event` is one of the names below, and "
         "does not change with its wording. With it come `service`, `level` and `timestamp`, the fields below and, "
         "where the line is about one job or occurrence, `id`, `idempotency_key` and `traceparent`. What is never in a "
-        "line: [operations](../operations.md#logs).",
+        "line: [operations](../operations/monitoring.md#logs).",
         table(("event", "level", "service", "says", "fields"), rows),
     )

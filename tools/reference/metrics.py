@@ -94,6 +94,6 @@ def metrics_page() -> str:
         "delayed messages are labels: an operator opens each of them. Beside every counter "
         "and histogram prometheus-client exports when it began (`…_created`); "
         "`PROMETHEUS_DISABLE_CREATED_SERIES=true` in a service's environment leaves those out. What to do when a "
-        "number is bad: [operations](../operations.md#alerts).",
+        "number is bad: [operations](../operations/alerts.md).",
         table(("metric", "service", "type", "meaning", "labels"), rows),
     )

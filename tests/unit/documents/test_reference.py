@@ -62,8 +62,8 @@ def test_every_command_is_there() -> None:
     assert {"schedule", "deliveries replay", "parked resend"} <= commands().keys()
 
 
-def test_every_role_is_on_the_operations_page() -> None:
-    page = (ROOT / "docs/operations.md").read_text()
+def test_every_role_is_on_the_page_about_installing() -> None:
+    page = (ROOT / "docs/operations/install.md").read_text()
     [section] = re.findall(r"^## Who may do what\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     for file in ("deploy/roles/postgres.sql", "deploy/roles/rabbitmq.json", "shared/postgres/grants.sql"):
         for role in re.findall(r"duebell_(?:consumer|producer|delivery)", (ROOT / file).read_text()):

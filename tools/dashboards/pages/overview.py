@@ -95,7 +95,7 @@ def overview() -> Dashboard:
                 ),
                 number(
                     "Alerts",
-                    "Alerts that are firing. Each has a paragraph in docs/operations.md.",
+                    "Alerts that are firing. Each has a paragraph in docs/operations/alerts.md.",
                     'count(ALERTS{alertname=~"Duebell.*", alertstate="firing"}) or vector(0)',
                     COUNT,
                     levels=Levels(warn=1, bad=2),
