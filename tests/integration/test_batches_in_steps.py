@@ -50,6 +50,8 @@ def a_random_command(chance: random.Random, job_id: str) -> JobsCommand:
         content["revision"] = given
     if kind == "trigger":
         content["trigger_id"] = chance.choice(["x", "y", "z"])
+    if kind == "query":
+        content["history"] = 0  # its entries have the instant of their transaction
     return f"schedule.{kind}", content, user
 
 
