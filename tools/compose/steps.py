@@ -18,7 +18,7 @@ import httpx
 from stack.demo import judge
 from stack.journey import ONE_SHOT, Addresses, Journal, run_journey
 from stack.processes import wait_until
-from stack.services import DEMO_SECRET, SERVICES
+from stack.services import CONSOLE, DEMO_SECRET, SERVICES
 from tools.compose.errors import StepError
 from tools.compose.load import JOBS, publish_jobs, wait_for_jobs
 from tools.compose.project import CHANGE_ME, PORTS, Project, run_docker
@@ -45,7 +45,7 @@ def start_from_nothing(project: Project) -> str:
 
 def look_at_confinement(project: Project) -> str:
     """The kernel tells what the process may do."""
-    for service in SERVICES:
+    for service in (*SERVICES, CONSOLE):
         text = project.run("exec", "-T", service, "cat", "/proc/1/status")
         lines = [line.partition(":") for line in text.splitlines()]
         told = {name: rest.split()[0] for name, _, rest in lines if rest.strip()}
@@ -154,7 +154,7 @@ def stop_and_start(project: Project) -> str:
     rows = _count_jobs(project)
     project.run("stop")
     codes = {container.service: container.exit_code for container in project.containers()}
-    if bad := {service: codes[service] for service in (*SERVICES, "receiver") if codes[service] != 0}:
+    if bad := {service: codes[service] for service in (*SERVICES, CONSOLE, "receiver") if codes[service] != 0}:
         raise StepError(f"exit statuses: {bad}")
     project.run("down")
     project.up()

@@ -120,10 +120,12 @@ def _environment() -> dict[str, str]:
     return {
         "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
         "DOCKER_CONFIG": "/run/docker-config",
-        # The client sees it at the place that it has in the engine's root.
         "DOCKER_HOST": f"unix://{SOCKET}",
         # What is left goes with the namespaces.
         "TESTCONTAINERS_RYUK_DISABLED": "true",
+        # Where this machine is a container itself, ports of the engine's containers are here all the same.
+        "TESTCONTAINERS_CONNECTION_MODE": "docker_host",
+        "TESTCONTAINERS_HOST_OVERRIDE": "localhost",
     }
 
 

@@ -9,8 +9,8 @@ ENGINE = STACK / "engine"
 ROOT = ENGINE / "root"  # the unpacked packages
 BASES = ENGINE / "bases"  # systems that stand-in images are made from
 DATA = ENGINE / "data"  # images and containers
-# As a process outside of the engine's root sees it.
-SOCKET = ROOT / "run/docker.sock"
+# In the checkout, which has the same path inside of the engine's root and outside of it.
+SOCKET = ENGINE / "run/docker.sock"
 # The control groups of containers are below one, so that what a killed engine left can be told from all others.
 CGROUPS, CGROUP = Path("/sys/fs/cgroup"), "duebell-engine"
 
