@@ -5,6 +5,7 @@ The port and the data live as long as the object: they survive `stop`, `restart`
 
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,8 @@ SIGNALS: Mapping[ShutdownMode, signal.Signals] = {
 
 
 class Postgres(StackPart):
-    """`with Postgres(directory) as postgres:` runs one in `directory/postgres`."""
+    """`with Postgres(directory) as postgres:` runs one in `directory/postgres`. With `standby_of`, it starts as a copy
+    of that other one, which must be running, and follows it until `promote()`."""
 
     def __init__(
         self,
@@ -41,12 +43,14 @@ class Postgres(StackPart):
         logs: Path | None = None,
         fsync: bool = True,
         settings: Mapping[str, str] | None = None,
+        standby_of: "Postgres | None" = None,
     ) -> None:
         self.directory = directory.absolute() / "postgres"
         self.log = (logs or directory / LOGS).absolute() / "postgres.log"
         self.port = 0
-        self._password = secrets.token_hex(16)
-        self._passwords = roles.new_passwords()
+        self._primary = standby_of
+        self.password: str = standby_of.password if standby_of else secrets.token_hex(16)
+        self.passwords: dict[str, str] = standby_of.passwords if standby_of else roles.new_passwords()
         self._settings = {"max_connections": "200", **({} if fsync else _CARELESS), **(settings or {})}
         self._claim: Claim | None = None
         self._quarters: Quarters | None = None
@@ -55,11 +59,11 @@ class Postgres(StackPart):
     @property
     def url(self) -> str:
         """An operator's, who owns the database."""
-        return f"postgresql://{DATABASE}:{self._password}@{LOOPBACK}:{self.port}/{DATABASE}"
+        return f"postgresql://{DATABASE}:{self.password}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     def url_of(self, role: str) -> str:
         """That of one of the roles in `deploy/roles/postgres.sql`."""
-        return f"postgresql://{role}:{self._passwords[role]}@{LOOPBACK}:{self.port}/{DATABASE}"
+        return f"postgresql://{role}:{self.passwords[role]}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     @property
     def pid(self) -> int:
@@ -79,10 +83,14 @@ class Postgres(StackPart):
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)
         quarters = find_quarters(self._claim)
-        self._create_cluster(quarters)
-        self._serve_on_free_port(quarters)
-        self._create_database(quarters)
-        self._create_roles(quarters)
+        if self._primary is None:
+            self._create_cluster(quarters)
+            self._serve_on_free_port(quarters)
+            self._create_database(quarters)
+            self._create_roles(quarters)
+        else:
+            self._copy(self._primary, quarters)
+            self._serve_on_free_port(quarters)
         self._quarters = quarters
         return None
 
@@ -97,6 +105,22 @@ class Postgres(StackPart):
         self.stop(mode)
         self.start()
 
+    def promote(self) -> None:
+        """Make a standby take writes. Returns when it does."""
+        if self._quarters is None:
+            raise RuntimeError("Postgres has not been started")
+        options = ["promote", "--pgdata", str(_data_of(self._quarters))]
+        self._finish(self._spawn(self._quarters, "pg_ctl", options), "be promoted")
+
+    def follow(self, primary: "Postgres") -> None:
+        """Become a standby of the other server. The data is replaced by a copy of the other's; the port stays."""
+        if self._quarters is None:
+            raise RuntimeError("Postgres has not been started")
+        self.stop("immediate")
+        shutil.rmtree(_data_of(self._quarters))
+        self._copy(primary, self._quarters)
+        self._serve(self._quarters)
+
     def close(self) -> None:
         """End the server and remove its data. The data goes, so no checkpoint is written."""
         self.stop("immediate")
@@ -107,9 +131,9 @@ class Postgres(StackPart):
             self._quarters = None
 
     def _create_cluster(self, quarters: Quarters) -> None:
-        password_file = _hand_over(self._password, quarters, "password")
+        password_file = _hand_over(self.password, quarters, "password")
         options = [
-            *("--pgdata", str(quarters.directory / "data"), "--username", DATABASE),
+            *("--pgdata", str(_data_of(quarters)), "--username", DATABASE),
             *("--auth", "scram-sha-256", "--pwfile", str(password_file)),
             *("--encoding", "UTF8", "--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
             # 128 random bits need no stretching, and connecting becomes cheap.
@@ -118,18 +142,27 @@ class Postgres(StackPart):
         self._finish(self._spawn(quarters, "initdb", options), "create its data directory")
         password_file.unlink()
 
+    def _copy(self, primary: "Postgres", quarters: Quarters) -> None:
+        options = [
+            *primary.as_owner(),
+            *("--pgdata", str(_data_of(quarters)), "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"),
+        ]
+        copy = self._spawn(quarters, "pg_basebackup", options, {"PGPASSWORD": self.password})
+        self._finish(copy, "copy its primary")
+
     def _create_database(self, quarters: Quarters) -> None:
-        env = {"PGPASSWORD": self._password, "PGDATABASE": "postgres"}
-        self._finish(self._spawn(quarters, "createdb", [*self._as_owner(), DATABASE], env), "create its database")
+        env = {"PGPASSWORD": self.password, "PGDATABASE": "postgres"}
+        self._finish(self._spawn(quarters, "createdb", [*self.as_owner(), DATABASE], env), "create its database")
 
     def _create_roles(self, quarters: Quarters) -> None:
         script = _hand_over(roles.POSTGRES_SCRIPT.read_text(), quarters, "roles.sql")
-        options = [*self._as_owner(), "--quiet", "--no-psqlrc", "--file", str(script), DATABASE]
-        env = {"PGPASSWORD": self._password, **roles.as_variables(self._passwords)}
+        options = [*self.as_owner(), "--quiet", "--no-psqlrc", "--file", str(script), DATABASE]
+        env = {"PGPASSWORD": self.password, **roles.as_variables(self.passwords)}
         self._finish(self._spawn(quarters, "psql", options, env), "create the services' roles")
         script.unlink()
 
-    def _as_owner(self) -> list[str]:
+    def as_owner(self) -> list[str]:
+        """The options with which Postgres' programs connect to it."""
         return ["--host", LOOPBACK, "--port", str(self.port), "--username", DATABASE, "--no-password"]
 
     def _serve_on_free_port(self, quarters: Quarters) -> None:
@@ -145,7 +178,7 @@ class Postgres(StackPart):
         return self._serve(quarters)
 
     def _serve(self, quarters: Quarters) -> None:
-        data = quarters.directory / "data"
+        data = _data_of(quarters)
         settings = {
             **self._settings,
             "listen_addresses": LOOPBACK,
@@ -206,10 +239,15 @@ def _hand_over(text: str, quarters: Quarters, name: str) -> Path:
     return file
 
 
+def _data_of(quarters: Quarters) -> Path:
+    return quarters.directory / "data"
+
+
 def _is_ready(data: Path, pid: int) -> bool:
-    """Whether the server itself says so: the last line of its lock file, after its process id in the first."""
+    """Whether the server itself says so: the last line of its lock file, after its process id in the first. A standby
+    that takes readers says "standby"."""
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
         return False
-    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() == "ready"
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7].strip() in {"ready", "standby"}

@@ -35,9 +35,10 @@ class RabbitMQ(StackPart):
 
     `plugins` may name rabbitmq_management and rabbitmq_prometheus; `plugin_ports` then says where they answer. The
     services' users may use exchanges and queues whose names begin with the pattern `prefix`. `settings` are further
-    lines of rabbitmq.conf."""
+    lines of rabbitmq.conf. With `joins`, it becomes a member of the cluster of that other node, which must be running
+    and must be closed later: the port mapper is its child."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each says something about the node that cannot be guessed)
         self,
         directory: Path,
         *,
@@ -45,16 +46,18 @@ class RabbitMQ(StackPart):
         plugins: tuple[str, ...] = (),
         prefix: str = "",
         settings: Mapping[str, str] | None = None,
+        joins: "RabbitMQ | None" = None,
     ) -> None:
         self.directory = directory.absolute() / "rabbitmq"
         self.log = (logs or directory / LOGS).absolute() / "rabbitmq.log"
         self.port = 0
         self.plugin_ports = dict.fromkeys(plugins, 0)
-        self._passwords = roles.new_passwords()
+        self._joins = joins
+        self.passwords: dict[str, str] = joins.passwords if joins else roles.new_passwords()
         self._prefix = prefix
         self._settings = settings or {}
         self._claim: Claim | None = None
-        self._environment: dict[str, str] | None = None
+        self.environment: dict[str, str] | None = None
         self._epmd: Child | None = None
         self._node: Child | None = None
 
@@ -65,11 +68,18 @@ class RabbitMQ(StackPart):
 
     def url_of(self, user: str) -> str:
         """That of one of the users in `deploy/roles/rabbitmq.json`."""
-        return f"amqp://{user}:{self._passwords[user]}@{LOOPBACK}:{self.port}/"
+        return f"amqp://{user}:{self.passwords[user]}@{LOOPBACK}:{self.port}/"
 
     def management_url_of(self, user: str) -> str:
         """That of the management interface, which needs its plugin, for one of these users."""
-        return f"http://{user}:{self._passwords[user]}@{LOOPBACK}:{self.plugin_ports[MANAGEMENT]}"
+        return f"http://{user}:{self.passwords[user]}@{LOOPBACK}:{self.plugin_ports[MANAGEMENT]}"
+
+    @property
+    def name(self) -> str:
+        """The node's name in its cluster."""
+        if self.environment is None:
+            raise RuntimeError("RabbitMQ has not been started")
+        return self.environment["RABBITMQ_NODENAME"]
 
     @property
     def pid(self) -> int:
@@ -81,8 +91,8 @@ class RabbitMQ(StackPart):
 
     def start(self) -> None:
         """Start the node and wait until it greets clients."""
-        if self._environment is not None:
-            return self._boot(self._environment)
+        if self.environment is not None:
+            return self._boot(self.environment)
         if not (PROGRAMS / "rabbitmq-server").exists():
             raise StackError(f"RabbitMQ is missing ({PROGRAMS}/rabbitmq-server).\n  what to do: run `make setup`")
         self._claim = claim(self.directory)
@@ -128,7 +138,7 @@ class RabbitMQ(StackPart):
         """Run rabbitmqctl on this node and return what it prints."""
         outcome = subprocess.run(
             [PROGRAMS / "rabbitmqctl", "--quiet", *arguments],
-            env=self._environment,
+            env=self.environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -150,14 +160,21 @@ class RabbitMQ(StackPart):
             self._claim.empty()
             self._claim.release()
             self._claim = None
-            self._environment = None
+            self.environment = None
 
     def _first_boot(self, claimed: Claim) -> None:
         """Find ports, write the node's files, start its port mapper and the node itself."""
         self.port = free_port()
         self.plugin_ports = {plugin: free_port() for plugin in self.plugin_ports}
-        users = roles.rabbitmq_definitions(self._passwords, self._prefix)
-        environment = write_node(claimed.path, self.port, users, self.plugin_ports, self._settings)
+        users = roles.rabbitmq_definitions(self.passwords, self._prefix)
+        joins = self._joins.environment if self._joins else None
+        environment = write_node(claimed.path, self.port, users, self.plugin_ports, self._settings, joins=joins)
+        if self._joins is None:
+            self._start_port_mapper(environment)
+        self._boot(environment)
+        self.environment = environment
+
+    def _start_port_mapper(self, environment: Mapping[str, str]) -> None:
         if self._epmd is not None:
             self._epmd.stop()
         self._epmd = self._spawn("epmd", ["epmd", "-address", LOOPBACK], environment)
@@ -165,8 +182,6 @@ class RabbitMQ(StackPart):
         decided = processes.wait_until(lambda: not epmd.alive() or _answers(epmd_port), START_SECONDS)
         if not decided or not epmd.alive():
             raise self._failure("start its port mapper (epmd)")
-        self._boot(environment)
-        self._environment = environment
 
     def _boot(self, environment: dict[str, str]) -> None:
         node = self._spawn("rabbitmq", [PROGRAMS / "rabbitmq-server"], environment)
@@ -178,7 +193,7 @@ class RabbitMQ(StackPart):
             self.kill()
             raise self._failure("start")
 
-    def _spawn(self, name: str, command: list[str | Path], environment: dict[str, str]) -> Child:
+    def _spawn(self, name: str, command: list[str | Path], environment: Mapping[str, str]) -> Child:
         if self._claim is None:
             raise RuntimeError("RabbitMQ has no directory yet")
         return spawn(name, command, records=self._claim.records, log=self.log, env=environment, cwd=Path("/"))

@@ -10,24 +10,43 @@ from pathlib import Path
 
 from stack.ports import LOOPBACK, free_port
 
+COOKIE = ".erlang.cookie"
 # Erlang's own connections, too, on the loopback address alone.
 LOOPBACK_DISTRIBUTION = "-kernel inet_dist_use_interface {127,0,0,1}"
 
 
-def write_node(
-    directory: Path, port: int, definitions: str, plugins: Mapping[str, int], settings: Mapping[str, str]
+def write_node(  # noqa: PLR0913  (each says something about the node that cannot be guessed)
+    directory: Path,
+    port: int,
+    definitions: str,
+    plugins: Mapping[str, int],
+    settings: Mapping[str, str],
+    *,
+    joins: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Write the node's files and return the environment that makes the server, and rabbitmqctl, use them.
 
     `definitions` are the users and their rights, in RabbitMQ's own form. `plugins` are those that serve HTTP
-    (rabbitmq_management, rabbitmq_prometheus), each with its port. `settings` go into its configuration as they are."""
+    (rabbitmq_management, rabbitmq_prometheus), each with its port. `settings` go into its configuration as they are.
+    `joins` is the environment of another node: the new one shares its cookie and its port mapper, joins its cluster,
+    and learns the users from it."""
     home = directory / "home"
     home.mkdir()
-    _write_secret(home / ".erlang.cookie", secrets.token_hex(20), mode=0o400)
+    cookie = (Path(joins["HOME"]) / COOKIE).read_text() if joins else secrets.token_hex(20)
+    _write_secret(home / COOKIE, cookie, mode=0o400)
     configuration = directory / "rabbitmq.conf"
-    users = directory / "definitions.json"
-    _write_secret(users, definitions)
-    lines = [*_settings(port, users, plugins), *(f"{name} = {value}" for name, value in settings.items())]
+    lines = _listeners(port, plugins)
+    if joins:
+        lines += [
+            "cluster_formation.peer_discovery_backend = classic_config",
+            f"cluster_formation.classic_config.nodes.1 = {joins['RABBITMQ_NODENAME']}",
+            f"cluster_formation.classic_config.nodes.2 = {_name(port)}",
+        ]
+    else:
+        users = directory / "definitions.json"
+        _write_secret(users, definitions)
+        lines.append(f"load_definitions = {users}")
+    lines += [f"{name} = {value}" for name, value in settings.items()]
     _write_secret(configuration, "\n".join(lines) + "\n")
     enabled_plugins = directory / "enabled_plugins"
     enabled_plugins.write_text(f"[{','.join(plugins)}].\n")
@@ -39,13 +58,13 @@ def write_node(
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",
         "ERL_INETRC": str(names),
-        "ERL_EPMD_PORT": str(free_port()),
+        "ERL_EPMD_PORT": joins["ERL_EPMD_PORT"] if joins else str(free_port()),
         "ERL_EPMD_ADDRESS": LOOPBACK,
         # Any Erlang program that finds no port mapper would start one that stays: while everything is being killed,
         # for one.
         "ERL_ZFLAGS": "-start_epmd false",
         "ERL_CRASH_DUMP": str(directory / "erl_crash.dump"),
-        "RABBITMQ_NODENAME": f"duebell-{port}@localhost",
+        "RABBITMQ_NODENAME": _name(port),
         "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": LOOPBACK_DISTRIBUTION,
         "RABBITMQ_CTL_ERL_ARGS": LOOPBACK_DISTRIBUTION,
@@ -65,8 +84,12 @@ def write_node(
     }
 
 
-def _settings(port: int, users: Path, plugins: Mapping[str, int]) -> list[str]:
-    lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}", f"load_definitions = {users}"]
+def _name(port: int) -> str:
+    return f"duebell-{port}@localhost"
+
+
+def _listeners(port: int, plugins: Mapping[str, int]) -> list[str]:
+    lines = [f"listeners.tcp.1 = {LOOPBACK}:{port}"]
     for plugin, plugin_port in plugins.items():
         section = plugin.removeprefix("rabbitmq_")
         lines += [f"{section}.tcp.ip = {LOOPBACK}", f"{section}.tcp.port = {plugin_port}"]

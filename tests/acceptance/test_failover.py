@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -18,47 +17,48 @@ from tests.support.application import Application
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import health_of, is_ready
 from tests.support.job_rows import insert_due
-from tests.support.postgres_standby import standby_of
 from tests.support.services import service_process
 from tests.support.stores import Site
 
 
 @pytest.fixture
-def primary() -> Iterator[Postgres]:
-    with run_directory("failover") as directory, Postgres(directory) as postgres:
-        yield postgres
+def pair() -> Iterator[tuple[Postgres, Postgres]]:
+    with (
+        run_directory("failover") as directory,
+        Postgres(directory / "primary") as primary,
+        Postgres(directory / "standby", standby_of=primary) as standby,
+    ):
+        yield primary, standby
 
 
 async def test_a_standby_is_not_used_until_it_is_promoted(
-    primary: Postgres, site: Site, app: Application, tmp_path: Path
+    pair: tuple[Postgres, Postgres], site: Site, app: Application, tmp_path: Path
 ) -> None:
+    primary, standby = pair
     await migrate(primary.url)
-    with standby_of(primary, tmp_path) as port:
-        address = urlsplit(primary.url)
-        both = primary.url.replace(f"@127.0.0.1:{address.port}", f"@127.0.0.1:{port},127.0.0.1:{address.port}")
-        metrics = free_port()
-        environment = replace(site, database_url=both).environment
-        with service_process("producer", environment, tmp_path, METRICS_PORT=str(metrics)) as producer:
-            await eventually(lambda: is_ready(metrics))
-            await ring(primary.url, app, "before-")
+    both = primary.url.replace("@", f"@127.0.0.1:{standby.port},")
+    metrics = free_port()
+    environment = replace(site, database_url=both).environment
+    with service_process("producer", environment, tmp_path, METRICS_PORT=str(metrics)) as producer:
+        await eventually(lambda: is_ready(metrics))
+        await ring(primary.url, app, "before-")
 
-            await asyncio.to_thread(primary.stop, "immediate")
+        await asyncio.to_thread(primary.stop, "immediate")
 
-            async def only_readers_left() -> bool:
-                status, body = await health_of(metrics)
-                return status == 503 and json.loads(body) == {"broker": True, "database": False}
+        async def only_readers_left() -> bool:
+            status, body = await health_of(metrics)
+            return status == 503 and json.loads(body) == {"broker": True, "database": False}
 
-            await eventually(only_readers_left, within=40)
-            promoted = primary.url.replace(str(address.port), str(port))
-            connection = await asyncpg.connect(promoted, timeout=PATIENCE)
-            assert await connection.fetchval("select pg_is_in_recovery()")
-            assert await connection.fetchval("select pg_promote(wait_seconds => 30)")
-            await connection.close(timeout=5)
+        await eventually(only_readers_left, within=40)
+        connection = await asyncpg.connect(standby.url, timeout=PATIENCE)
+        assert await connection.fetchval("select pg_is_in_recovery()")
+        await connection.close(timeout=5)
+        await asyncio.to_thread(standby.promote)
 
-            await eventually(lambda: is_ready(metrics), within=40)
-            await ring(promoted, app, "after-")
-            assert producer.is_running
-            assert "Traceback" not in producer.log.read_text()
+        await eventually(lambda: is_ready(metrics), within=40)
+        await ring(standby.url, app, "after-")
+        assert producer.is_running
+        assert "Traceback" not in producer.log.read_text()
 
 
 async def ring(url: str, app: Application, prefix: str) -> None:
