@@ -6,6 +6,10 @@ from delivery.events import NewDelivery
 from shared.postgres.pool import Connection
 
 # It returns one array and not one row for each key: an array takes far less time to read.
+#
+# A transaction that writes nothing does not wait for a synchronous standby. If all keys are stored, they may be on the
+# primary alone: the commit that stored them may have been cancelled while it waited. So such a transaction writes an
+# empty message to the log, and its commit waits for the standby, and so for everything before it.
 INSERT_NEW = """
 with inserted as (
     insert into deliveries (job_id, idempotency_key, topic, sequence, due_at, fired_at, payload, url, host, headers,
@@ -21,12 +25,13 @@ with inserted as (
     on conflict (idempotency_key) where replay_of is null do nothing
     returning idempotency_key
 )
-select array_agg(idempotency_key) from inserted
+select array_agg(idempotency_key), case when count(*) = 0 then pg_logical_emit_message(true, 'duebell', '') end
+  from inserted
 """
 
 
 async def insert_new(connection: Connection, deliveries: Sequence[NewDelivery]) -> Set[str]:
-    """After the commit: every key has its delivery. Returns the keys that had none before.
+    """After the commit: every key has its delivery, on a synchronous standby, too. Returns the keys that had none.
 
     The rows are inserted in the order of their keys, so that two replicas with the same events do not deadlock.
     """

@@ -183,6 +183,17 @@ _PRODUCER = (
 
 _DELIVERY = (
     Mutant(
+        name="duplicate-does-not-wait-for-the-standby",
+        harm="An event is acknowledged whose delivery is lost with the primary.",
+        file="delivery/store/new.py",
+        before="case when count(*) = 0 then pg_logical_emit_message(true, 'duebell', '') end",
+        after="null",
+        tests=(
+            "tests/acceptance/test_failover.py"
+            "::test_an_event_whose_delivery_the_standby_does_not_have_is_not_stored_yet",
+        ),
+    ),
+    Mutant(
         name="retries-without-end",
         harm="A receiver that keeps failing is called for ever, and the application never hears that it failed.",
         file="delivery/attempt/retry.py",

@@ -6,6 +6,7 @@ from typing import Any
 
 import aio_pika
 
+from shared.amqp.message import IncomingMessage
 from shared.contract.fields import format_instant, idempotency_key
 from tests.support.application import Application
 
@@ -35,3 +36,9 @@ async def publish_due(app: Application, *events: dict[str, Any] | bytes, type: s
         await app.events.publish(
             aio_pika.Message(body, type=type, delivery_mode=aio_pika.DeliveryMode.PERSISTENT), f"due.webhook.{topic}"
         )
+
+
+def received(tag: int, due: dict[str, Any]) -> IncomingMessage:
+    """The event as delivery receives it."""
+    nothing = dict.fromkeys(IncomingMessage.__struct_fields__)
+    return IncomingMessage(**{**nothing, "tag": tag, "body": json.dumps(due).encode(), "headers": {}})  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """From the events of a batch to rows that a claim finds."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -11,21 +10,15 @@ import pytest
 from aiohttp import web
 
 from delivery.events import NewDelivery, read_due
-from shared.amqp.message import IncomingMessage
 from shared.postgres.pool import Pool
 from tests.support.application import Application
 from tests.support.delivery_parts import a_claimer, a_handler, a_queue
 from tests.support.delivery_rows import delivery_of, wait_for_deliveries, wait_for_delivery
-from tests.support.due_events import a_due, publish_due
+from tests.support.due_events import a_due, publish_due, received
 from tests.support.eventually import eventually
 from tests.support.receiver import Call, a_receiver
 from tests.support.services import running_delivery
 from tests.support.stores import Site
-
-
-def received(tag: int, due: dict[str, Any]) -> IncomingMessage:
-    nothing = dict.fromkeys(IncomingMessage.__struct_fields__)
-    return IncomingMessage(**{**nothing, "tag": tag, "body": json.dumps(due).encode(), "headers": {}})  # type: ignore[arg-type]
 
 
 async def test_a_stored_delivery_is_called_without_waiting_for_a_poll(
