@@ -4,11 +4,9 @@ at the end, and, if a promise was broken, which, with the history of the job. Ex
 
 import argparse
 import asyncio
-import logging
 import os
 import random
 import sys
-import warnings
 from pathlib import Path
 
 import msgspec
@@ -19,7 +17,7 @@ from stack.up import stop_on_signals
 from tests.chaos.faults import Fault
 from tests.chaos.invariants import check
 from tests.chaos.ledger import Ledger
-from tests.chaos.progress import progress
+from tests.chaos.progress import progress, silence_libraries
 from tests.chaos.result_table import account, as_table
 from tests.chaos.run import run
 from tests.chaos.script import MIXED, MIXED_SECONDS, full_matrix, write_script
@@ -28,7 +26,7 @@ from tests.chaos.timeline import explain
 
 def main() -> int:
     options = _parse()
-    _silence_libraries()
+    silence_libraries()
     stop_on_signals()
     seconds = MIXED_SECONDS if options.mixed else options.minutes * 60
     wanted = MIXED if options.mixed else full_matrix(seconds)
@@ -86,13 +84,6 @@ def _again(options: argparse.Namespace) -> str:
         return f".venv/bin/python -m tests.chaos --mixed --seed {options.seed}"
     faults = "" if options.faults == tuple(Fault) else f" FAULTS={','.join(fault.name for fault in options.faults)}"
     return f"make chaos MINUTES={options.minutes:g} SEED={options.seed}{faults}"
-
-
-def _silence_libraries() -> None:
-    """Silence what the AMQP libraries log and warn about lost connections."""
-    for name in ("aio_pika", "aiormq"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    warnings.simplefilter("ignore", RuntimeWarning)  # aio-pika's __del__ in a thread without a loop
 
 
 def _parse() -> argparse.Namespace:

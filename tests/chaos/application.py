@@ -4,6 +4,7 @@ every reply, and records all of them in the ledger. Of Duebell it knows the cont
 
 import asyncio
 import json
+from collections import deque
 from datetime import datetime
 from uuid import uuid4
 
@@ -21,6 +22,9 @@ HEARS = "due.#"
 CONFIRM_SECONDS = 4.0
 AGAIN_SECONDS = 0.3
 PREFETCH = 200
+# Commands that are kept, to be sent again: some minutes' worth.
+MAX_KEPT = 20_000
+MAX_SENT_AGAIN_AT_ONCE = 50
 QUORUM = {"x-queue-type": "quorum"}
 
 
@@ -37,6 +41,7 @@ class Application:
     def __init__(self, url: str, ledger: Ledger) -> None:
         self._ledger = ledger
         self._names = Names()
+        self._sent: deque[tuple[datetime, str, dict[str, object], str]] = deque(maxlen=MAX_KEPT)
         self._commands: AbstractExchange | None = None
         self.publishing = ReconnectingConnection(url, "chaos-publishes", self._prepare_publishing)
         self.consuming = ReconnectingConnection(url, "chaos-consumes", self._prepare_consuming)
@@ -50,13 +55,37 @@ class Application:
         tries = await self._send(CANCEL_KEY, {"id": job}, Kind.CANCEL, 0)
         self._ledger.commands.append(Command(job, Kind.CANCEL, now(), 0, tries=tries))
 
+    async def send_again(self, since: datetime) -> int:
+        """Send the commands again that were confirmed since then, those of one job in their order. Returns how many."""
+        by_job: dict[object, list[tuple[str, dict[str, object], str]]] = {}
+        for sent_at, key, content, correlation_id in self._sent:
+            if sent_at >= since:
+                by_job.setdefault(content["id"], []).append((key, content, correlation_id))
+        room = asyncio.Semaphore(MAX_SENT_AGAIN_AT_ONCE)
+
+        async def send_all(commands: list[tuple[str, dict[str, object], str]]) -> None:
+            async with room:
+                for command in commands:
+                    await self._send_until_confirmed(*command)
+
+        async with asyncio.TaskGroup() as tasks:
+            for commands in by_job.values():
+                tasks.create_task(send_all(commands))
+        return sum(map(len, by_job.values()))
+
     async def _send(self, key: str, content: dict[str, object], kind: Kind, revision: int) -> int:
+        correlation_id = f"{kind} {revision} {content['id']}"
+        tries = await self._send_until_confirmed(key, content, correlation_id)
+        self._sent.append((now(), key, content, correlation_id))
+        return tries
+
+    async def _send_until_confirmed(self, key: str, content: dict[str, object], correlation_id: str) -> int:
         """Publish until the broker confirms. Returns the number of tries; an unconfirmed one may have arrived."""
         tries = 0
         while True:
             tries += 1
             try:
-                await self._try_to_send(key, content, f"{kind} {revision} {content['id']}")
+                await self._try_to_send(key, content, correlation_id)
             except BROKER_ERRORS:
                 await asyncio.sleep(AGAIN_SECONDS)
             else:

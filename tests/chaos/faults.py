@@ -36,6 +36,29 @@ class Fault(StrEnum):
     DRIP = "proxy writes byte by byte"
 
 
+class ClusterFault(StrEnum):
+    """The faults of a run on three nodes of RabbitMQ and two servers of Postgres."""
+
+    NODE_IN_USE_KILLED = "kill -9 of the node in use"
+    LEADER_KILLED = "kill -9 of the leader of the queues"
+    EACH_NODE_KILLED = "kill -9 of each node in turn"
+    NODE_FROZEN = "the node in use frozen"
+    MAJORITY_KILLED = "kill -9 of two nodes of three"
+
+    PRIMARY_KILLED = "primary killed, standby promoted"
+    PRIMARY_FROZEN = "primary frozen, standby promoted"
+    STANDBY_SILENT = "standby silent"
+    STANDBY_SILENT_AND_PROMOTED = "standby silent, then promoted"
+    OLD_PRIMARY_BACK = "the old primary comes back"
+
+    PRIMARY_KILLED_ASYNC = "asynchronous, primary killed"
+    STANDBY_BEHIND_ASYNC = "asynchronous, standby behind, primary killed"
+
+    @property
+    def target(self) -> str:
+        return BROKER if "NODE" in self.name or self in (self.LEADER_KILLED, self.MAJORITY_KILLED) else POSTGRES
+
+
 def targets_of(fault: Fault) -> tuple[str, ...]:
     """The services, stores or points that the fault can strike."""
     match fault:
@@ -51,7 +74,7 @@ def targets_of(fault: Fault) -> tuple[str, ...]:
             return (BROKER,) if fault.name.startswith("BROKER") else (POSTGRES,)
 
 
-def may_duplicate(fault: Fault, target: str) -> bool:
+def may_duplicate(fault: Fault | ClusterFault, target: str) -> bool:
     """Tell whether the fault may make an event be published twice: not an orderly stop, and not a fault of a service
     that does not publish it.
     """

@@ -1,9 +1,12 @@
 """The ledger by job: everything that was seen of one job, and what follows for its occurrences. Pure."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tests.chaos.ledger import Call, Command, DeliveryRow, Heard, JobRow, Kind, Ledger, Parked, Plan, Reply
+
+# An event may be heard, or a webhook be called, before the commit that is lost.
+BEFORE_LOSS = timedelta(seconds=2)
 
 
 @dataclass(slots=True)
@@ -16,6 +19,7 @@ class History:
     deliveries: list[DeliveryRow] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
     row: JobRow | None = None
+    rolled_back: bool = False  # something of it happened while commits were lost
 
     @property
     def plans(self) -> dict[int, Plan]:
@@ -75,4 +79,9 @@ def by_job(ledger: Ledger) -> dict[str, History]:
         of(parked.job).parked.append(parked)
     for row in ledger.jobs:
         of(row.id).row = row
+    for history in histories.values():
+        moments = [*(r.seen_at for r in history.replies), *(seen.seen_at for seen in history.seen)]
+        history.rolled_back = any(
+            lost.since - BEFORE_LOSS <= moment <= lost.until for lost in ledger.rolled_back for moment in moments
+        )
     return histories

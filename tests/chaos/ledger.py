@@ -130,9 +130,23 @@ class Ended:
     last_log_line: str = ""  # the last line of its log
 
 
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """An asynchronous standby was promoted. It may lack what was committed between these moments; `commands` of those
+    that were answered by then it does not have.
+    """
+
+    since: datetime
+    until: datetime
+    commands: int
+
+
 @dataclass(slots=True)
 class Ledger:
     in_flight: int = 0  # messages that may be on their way, in all replicas, when a fault strikes
+    # A fault has effects for longer than it lasts: a lost connection is noticed after a few heartbeats.
+    effects_last: timedelta = timedelta(seconds=10)
+    drain_within: timedelta = timedelta(seconds=60)
     commands: list[Command] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
@@ -142,6 +156,8 @@ class Ledger:
     jobs: list[JobRow] = field(default_factory=list)
     deliveries: list[DeliveryRow] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
+    rolled_back: list[RolledBack] = field(default_factory=list)
+    written_to_old_primary: list[str] = field(default_factory=list)
     fenced: int = 0  # results that delivery dropped because their lease was over
     left_over: list[str] = field(default_factory=list)  # what had not come to its end when the time was over
     drained_at: datetime | None = None

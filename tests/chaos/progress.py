@@ -1,7 +1,9 @@
 """Progress of a run: a bar on a terminal, one line per fault in a pipe."""
 
+import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -42,3 +44,10 @@ def _bar(number: int) -> Iterator[Callable[[Struck], None]]:
     with Progress(*columns, console=Console(highlight=False)) as bar:
         task = bar.add_task("starting", total=number)
         yield lambda struck: bar.update(task, advance=1, description=describe(struck))
+
+
+def silence_libraries() -> None:
+    """Silence what the AMQP libraries log and warn about lost connections."""
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore", RuntimeWarning)  # aio-pika's __del__ in a thread without a loop

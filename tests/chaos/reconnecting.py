@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import cycle
 
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from shared.amqp.connection import BROKER_ERRORS, close_quietly
+from shared.amqp.connection import BROKER_ERRORS, close_quietly, urls_of_hosts
 from shared.amqp.wire import lost_connections_as_errors
 
 AGAIN_SECONDS = 0.3
@@ -17,10 +18,10 @@ Prepare = Callable[[AbstractChannel], Awaitable[None]]
 
 
 class ReconnectingConnection:
-    """Connects while `run()` runs as a task. Each new channel is passed to `prepare`."""
+    """Connects while `run()` runs as a task, to the hosts in turn. Each new channel is passed to `prepare`."""
 
     def __init__(self, url: str, name: str, prepare: Prepare) -> None:
-        self._url = url
+        self._urls = cycle(urls_of_hosts(url))
         self._name = name
         self._prepare = prepare
         self._allowed = asyncio.Event()
@@ -46,7 +47,7 @@ class ReconnectingConnection:
 
     async def _hold(self) -> None:
         async with asyncio.timeout(CONNECT_SECONDS):
-            connection = await aio_pika.connect(self._url, client_properties={"connection_name": self._name})
+            connection = await aio_pika.connect(next(self._urls), client_properties={"connection_name": self._name})
         connection.close_callbacks.add(lambda *_: self._lost.set())
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

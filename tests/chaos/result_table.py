@@ -5,7 +5,7 @@ duplicate belongs to the fault that struck between its copies. So the rows add u
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tests.chaos.history import by_job
 from tests.chaos.invariants import duplicates_of, explains
@@ -50,15 +50,16 @@ def account(ledger: Ledger) -> list[Row]:
         for call in history.calls:
             of(call.due_at).effects += call.effect
     for first, copy in duplicates_of(ledger.heard):
-        cause = _cause_of(struck, first, copy)
+        cause = cause_of(struck, first, copy, ledger.effects_last)
         (lines[cause.strike.label] if cause else of(first.fired_at)).duplicated += 1
     _add_recovery(lines, struck, _waits(ledger))
     ordered = [lines[BEFORE], *(lines[label] for label in sorted(lines) if label != BEFORE)]
     return [*ordered, _sum(ordered)]
 
 
-def _cause_of(struck: Sequence[Struck], first: Heard, copy: Heard) -> Struck | None:
-    possible = sorted((one for one in struck if explains(one, first, copy)), key=lambda one: one.hit_at)
+def cause_of(struck: Sequence[Struck], first: Heard, copy: Heard, effects_last: timedelta) -> Struck | None:
+    """The fault between the two copies of an event, or the last one before them that can explain the second."""
+    possible = sorted((one for one in struck if explains(one, first, copy, effects_last)), key=lambda one: one.hit_at)
     between = [one for one in possible if one.hit_at >= first.fired_at]
     if between:
         return between[0]
@@ -103,8 +104,7 @@ def _sum(lines: Sequence[Row]) -> Row:
 
 def as_table(lines: Sequence[Row]) -> str:
     """The rows as a Markdown table with aligned columns."""
-    rows: list[tuple[str, ...]] = [HEADINGS]
-    rows += [
+    rows = [
         (
             line.fault,
             str(line.count),
@@ -115,7 +115,12 @@ def as_table(lines: Sequence[Row]) -> str:
         )
         for line in lines
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return aligned(HEADINGS, rows)
+
+
+def aligned(headings: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    rows = [headings, *lines]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     rows.insert(1, ("-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])))
     return "\n".join(
         "| "

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.chaos.faults import STORES, Fault, may_duplicate, targets_of, track_of
+from tests.chaos.faults import STORES, ClusterFault, Fault, may_duplicate, targets_of, track_of
 
 REPLICAS = 2
 
@@ -41,7 +41,7 @@ MIXED_SECONDS = 40
 @dataclass(frozen=True, slots=True)
 class Strike:
     at: float  # seconds from the start of the script
-    fault: Fault
+    fault: Fault | ClusterFault
     target: str
     replica: int = 1  # of a service
     seconds: float = 0.0

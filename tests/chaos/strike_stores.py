@@ -5,17 +5,18 @@ fault is over: the store is back, the alarm lifted, the proxy passes everything 
 import asyncio
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 
 from shared.contract.names import Names
 from tests.chaos.application import HEARS, LISTENER
-from tests.chaos.faults import Fault
+from tests.chaos.faults import ClusterFault, Fault
 from tests.chaos.proxy import ProxyMode
 from tests.chaos.script import Strike
 from tests.chaos.system import System
 
 FULL = '{"max-length":1,"overflow":"reject-publish"}'
-PROXY_MODES = {
+PROXY_MODES: Mapping[Fault | ClusterFault, ProxyMode] = {
     Fault.STALL: ProxyMode.STALLING,
     Fault.ONE_WAY: ProxyMode.ONE_WAY,
     Fault.DELAY: ProxyMode.DELAYING,
@@ -30,8 +31,8 @@ async def strike_store(system: System, strike: Strike) -> str:
     """Make the fault happen to the store. Returns a note for the ledger."""
     if strike.fault is Fault.CUT:
         system.proxies[strike.target].cut()
-    elif strike.fault in PROXY_MODES:
-        await _change_proxy_mode(system, strike)
+    elif mode := PROXY_MODES.get(strike.fault):
+        await _change_proxy_mode(system, strike, mode)
     elif strike.fault.name.startswith("BROKER"):
         await _strike_broker(system, strike)
     else:
@@ -39,9 +40,9 @@ async def strike_store(system: System, strike: Strike) -> str:
     return ""
 
 
-async def _change_proxy_mode(system: System, strike: Strike) -> None:
+async def _change_proxy_mode(system: System, strike: Strike, mode: ProxyMode) -> None:
     proxy = system.proxies[strike.target]
-    proxy.set_mode(PROXY_MODES[strike.fault])
+    proxy.set_mode(mode)
     await asyncio.sleep(strike.seconds)
     proxy.set_mode(ProxyMode.FAITHFUL)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.faults import Fault
-from tests.chaos.invariants import DRAIN_WITHIN, Invariant, check
+from tests.chaos.invariants import Invariant, check
 from tests.chaos.ledger import DeliveryRow, Ended, JobRow, Kind, Ledger, Reply
 from tests.chaos.sample_ledgers import a_call, a_fault, a_good_run, at, heard
 
@@ -72,10 +72,11 @@ BROKEN: dict[str, tuple[Change, Invariant]] = {
     "more duplicates than were in flight": (_also("heard", heard("endless", 6, fired=6.3)), Invariant.FEW_DUPLICATES),
     "something is left": (_set("left_over", ["3 jobs are still pending"]), Invariant.DRAINED),
     "the run saw no end": (_set("drained_at", None), Invariant.DRAINED),
-    "an end that came late": (_set("drained_at", at(7) + DRAIN_WITHIN), Invariant.DRAINED),
+    "an end that came late": (_set("drained_at", at(7) + Ledger().drain_within), Invariant.DRAINED),
     "a ring without a request": (_also("heard", heard("thrice", 8)), Invariant.AS_ASKED),
     "a job without a request": (_also("heard", heard("who?", 8)), Invariant.AS_ASKED),
     "a ring between two": (_also("heard", heard("thrice", 6.5)), Invariant.AS_ASKED),
+    "writes to an old primary": (_also("written_to_old_primary", "3 transactions"), Invariant.ONE_PRIMARY),
     "a process that ended": (_also("ended", Ended("producer-1", at(3), 1)), Invariant.STANDS),
 }
 

@@ -4,6 +4,7 @@ job may be requested twice, rescheduled, or cancelled while it may be firing.
 
 import asyncio
 import random
+import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,8 +12,15 @@ from shared.contract.fields import format_instant
 from tests.chaos.application import Application
 from tests.chaos.ledger import Plan, now
 
-MAX_JOBS_AT_ONCE = 500
 WEBHOOK = {"timeout_seconds": 1, "max_retries": 20}
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How often each kind of job is wanted, and which part of the jobs has a webhook."""
+
+    kinds: tuple[int, ...] = (35, 15, 10, 15, 15, 10)  # in the order of `Workload.run()`
+    webhooks: float = 0.5
 
 
 @dataclass(slots=True)
@@ -21,6 +29,8 @@ class Workload:
     webhook_url: str
     seed: int
     every: float = 0.06  # seconds between two jobs
+    mixture: Mixture = field(default_factory=Mixture)
+    max_jobs_at_once: int = 500
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _chance: random.Random = field(init=False)
 
@@ -34,25 +44,27 @@ class Workload:
     async def run(self) -> None:
         """Send commands until `end()`. Returns when all of them are confirmed."""
         kinds = (
-            self._ring_without_endce,
+            self._ring_once,
             self._ring_a_few_times,
             self._ask_twice,
             self._cancel,
             self._reschedule,
             self._ring_without_end,
         )
-        room = asyncio.Semaphore(MAX_JOBS_AT_ONCE)
-        number = 0
+        room = asyncio.Semaphore(self.max_jobs_at_once)
+        number, next_at = 0, time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             while not self._over.is_set():
                 number += 1
-                [act] = self._chance.choices(kinds, (35, 15, 10, 15, 15, 10))
+                [act] = self._chance.choices(kinds, self.mixture.kinds)
                 await room.acquire()
                 task = tasks.create_task(act(f"{act.__name__.strip('_').replace('_', '-')}-{number}"))
                 task.add_done_callback(lambda _: room.release())
-                await self._sleep(self.every)
+                # After a time without room, the rate is as before: it does not catch up.
+                next_at = max(next_at + self.every, time.monotonic() - self.every)
+                await self._sleep(next_at - time.monotonic())
 
-    async def _ring_without_endce(self, job: str) -> None:
+    async def _ring_once(self, job: str) -> None:
         plan = self._soon(0.0, 4.0)
         await self.app.request(job, plan, self._at(plan))
 
@@ -97,6 +109,8 @@ class Workload:
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, but no longer than until `end()`."""
+        if seconds <= 0:
+            return
         try:
             await asyncio.wait_for(self._over.wait(), seconds)
         except TimeoutError:
@@ -111,6 +125,6 @@ class Workload:
     def _details(self) -> dict[str, object]:
         """Topic and payload, and for half of the jobs a webhook."""
         details: dict[str, object] = {"topic": "chaos", "payload": {"number": self._chance.randint(1, 1000)}}
-        if self._chance.random() < 0.5:
+        if self._chance.random() < self.mixture.webhooks:
             details["webhook"] = {"url": self.webhook_url, **WEBHOOK}
         return details
