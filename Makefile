@@ -65,9 +65,9 @@ fuzz: ## random bytes for the parser of commands, random text for the rules (SEC
 bench: setup ## benchmarks, each beside the ceiling of its machine (ONLY=firing to choose, PEERS=1, FULL=1)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(FULL),--full) $(if $(PEERS),--peers) $(ARGS)
 
-chaos: extras ## known faults on a stack of its own, and a check of every promise (MINUTES=10 SEED=n)
-	@$(RUN) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
-		$(if $(FAULTS),--faults $(FAULTS))
+chaos: extras ## known faults on a stack of its own, and a check of every promise (MINUTES=10 SEED=n CLUSTER=1)
+	@$(RUN) -m tests.chaos$(if $(CLUSTER),.cluster) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(FAULTS),--faults $(FAULTS)) $(if $(RATE),--rate $(RATE))
 
 lint: setup
 	@echo "== lint"
