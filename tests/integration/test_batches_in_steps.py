@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from consumer.commands.merge import Answer
@@ -73,10 +74,10 @@ async def _rows(database: Any) -> list[tuple[Any, ...]]:
 
 def unmerged_answers(messages: list[JobsCommand], answers: list[Answer]) -> list[tuple[Any, ...]]:
     """Return the answers that do not depend on merging. Those to requests do: requests of one batch are answered as if
-    the one with the highest revision had come first.
+    the one with the highest revision had come first. History does, too: it tells of the requests that were stored.
     """
     return [
-        (content["id"], key, given.outcome, given.errors, given.found)
+        (content["id"], key, given.outcome, given.errors, given.found and replace(given.found, history=()))
         for (key, content, _), given in zip(messages, answers, strict=True)
         if key != "schedule.request" or given.outcome is Outcome.REJECTED
     ]
