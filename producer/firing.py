@@ -198,7 +198,7 @@ class Firer:
         with self.lane_metrics.confirm.time():
             published = await self.work.publish(self.publisher, prepared, self.publish_timeout)
         reached(Point.PRODUCER_PUBLISHED)
-        published_at = claim.now + timedelta(seconds=time.monotonic() - transaction.clock_read)
+        published_at = claim.now + timedelta(seconds=time.monotonic() - transaction.began)
         return PublishedClaim(prepared, published, published_at)
 
     async def _look_ahead(self, transaction: _Transaction, moment: datetime | None) -> NextMoment | None:
