@@ -6,7 +6,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from hypothesis import is_hypothesis_test
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.support.application import Application, an_application
 from tests.support.eventually import PATIENCE
@@ -20,6 +20,10 @@ from tests.support.stores import (
     running_stores,
     store_directory,
 )
+
+# A busy machine makes examples slowly, and takes long for one: neither is a failure.
+settings.register_profile("duebell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("duebell")
 
 TESTS = Path(__file__).parent
 # Where `make test` measures coverage. Elsewhere the services are processes of their own, which are not measured.

@@ -26,7 +26,7 @@ from tests.support.stores import Site, Stores
 LOOPS = [
     ("consumer", "consumer.handler:BatchHandler.store", "intake"),
     ("producer", "producer.firing:Firer.fire_once", "lane due_now"),
-    ("producer", "producer.wake_listener:_listen", "listener"),
+    ("producer", "producer.wake_listener:WakeListener._listen", "listener"),
     ("producer", "producer.sampling:Sampler.sample_once", "sampler"),
     ("producer", "shared.postgres.retention:Retention.retire_once", "retention of jobs"),
     ("delivery", "delivery.intake:DueHandler.store", "intake"),

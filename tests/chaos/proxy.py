@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 CHUNK = 64 * 1024
 CONNECT_SECONDS = 5.0
+CLOSE_SECONDS = 10.0
 DELAY_SECONDS = 0.15
 
 
@@ -31,6 +32,7 @@ class Proxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._answers_dropped = False
 
     @asynccontextmanager
@@ -43,6 +45,8 @@ class Proxy:
             server.close()
             self._flowing.set()
             self.cut()
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=CLOSE_SECONDS)
             await asyncio.sleep(0)
 
     def set_mode(self, mode: ProxyMode) -> None:
@@ -62,6 +66,10 @@ class Proxy:
         self._writers.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
         self._writers.add(writer)
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(CONNECT_SECONDS):

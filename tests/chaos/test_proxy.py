@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -17,16 +17,23 @@ ANSWER_SECONDS = 0.3
 async def an_echo() -> AsyncIterator[tuple[Proxy, list[bytes]]]:
     """Run a server that sends back what it gets, behind a proxy. Yields the proxy and what the server got."""
     got: list[bytes] = []
+    connections: list[asyncio.Task[None]] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(1000):
-            got.append(data)
-            writer.write(data)
-        writer.close()
+        with suppress(ConnectionResetError):
+            while data := await reader.read(1000):
+                got.append(data)
+                writer.write(data)
+        writer.transport.abort()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(asyncio.get_running_loop().create_task(answer(reader, writer)))
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
     async with server, Proxy("127.0.0.1", server.sockets[0].getsockname()[1]).running() as proxy:
         yield proxy, got
+    await asyncio.wait_for(asyncio.gather(*connections), SOON)
+    await asyncio.sleep(0)
 
 
 @asynccontextmanager
