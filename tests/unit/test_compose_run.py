@@ -6,6 +6,8 @@ from tests.support.services import ROOT
 from tools.compose.project import PORTS, Container
 from tools.compose.report import ImageRow, Row, report
 from tools.engine.images import STAND_INS
+from tools.engine.layout import PROJECT, SOCKET
+from tools.engine.layout import ROOT as ROOT_OF_ENGINE
 from tools.engine.pinned import OWN_IMAGE, pinned_images
 
 
@@ -21,6 +23,12 @@ def test_every_port_of_the_example_is_chosen_anew() -> None:
     example = [line for line in (ROOT / ".env.example").read_text().splitlines() if "_PORT=" in line]
     assert {line.removeprefix("# ").partition("=")[0] for line in example} == PORTS.keys()
     assert all(not line.endswith(f"={port}") for line in example for port in PORTS.values())
+
+
+def test_the_engine_and_the_command_beside_it_see_its_socket_at_one_path() -> None:
+    """On the engine's root other file systems are mounted. testcontainers, unlike `docker`, is outside of it."""
+    assert SOCKET.is_relative_to(PROJECT)
+    assert not SOCKET.is_relative_to(ROOT_OF_ENGINE)
 
 
 @pytest.mark.parametrize(
