@@ -4,10 +4,11 @@ import sys
 
 import typer
 
-from cli import commands, deliveries, job_list, job_show, parked, preview, status, unrouted, why
+from cli import commands, delay, deliveries, job_list, job_show, parked, preview, status, unrouted, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
+DELAYED_PANEL = "Delayed messages"
 KEPT = "Deliveries, parked and unrouted messages"
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ app.command(rich_help_panel="Looking")(job_show.show)
 app.command(rich_help_panel="Looking")(why.why)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)
+app.add_typer(delay.app, name="delay", rich_help_panel=DELAYED_PANEL)
 app.add_typer(deliveries.app, name="deliveries", rich_help_panel=KEPT)
 app.add_typer(parked.app, name="parked", rich_help_panel=KEPT)
 app.add_typer(unrouted.app, name="unrouted", rich_help_panel=KEPT)

@@ -12,8 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from consumer.commands.cancel import cancel_jobs, marks_of
-from consumer.commands.cancel_delayed import answer_cancels, cancel_messages
-from consumer.commands.delayed_history import tell_cancelled
 from consumer.commands.history import tell_cancels, tell_pauses, tell_refused, tell_requests, tell_triggers
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
@@ -28,13 +26,14 @@ from consumer.commands.parse import Cancel, Command, Pause, Query, RawCommand, R
 from consumer.commands.pause_and_trigger import answer_triggers, pause_jobs
 from consumer.commands.query import REPLY_TO_IS_REQUIRED, answer_queries
 from consumer.commands.schedule import Schedule
+from consumer.commands.to_messages import answer_commands
 from consumer.commands.webhook import WebhookRules
 from consumer.metrics import Metrics
 from consumer.replies import reply_to
-from consumer.store.delayed import delete_messages, lock_waiting
-from consumer.store.jobs import apply_requests, database_now, find_ids, lock_or_mark, store_cancels
+from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
 from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
 from consumer.store.queries import find_jobs, read_history
+from consumer.to_messages import cancel_messages, find_messages, release_messages
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
@@ -134,19 +133,12 @@ class BatchHandler:
 
     async def _cancel(self, cancels: Sequence[Cancel]) -> list[Answer]:
         async with self._transaction() as connection:
-            waiting = await lock_waiting(connection, list({cancel.id for cancel in cancels}))
-            if not waiting:
-                return await self._cancel_jobs(connection, cancels)
-            cancelled = cancel_messages(cancels, waiting, self.operators)
-            # An id that delayed messages have leaves no mark, unless a job has it, too.
-            of_messages = {key for message in waiting for key in (message.message_id, message.name) if key is not None}
-            of_jobs = await find_ids(connection, list(of_messages))
-            positions = [p for p, each in enumerate(cancels) if each.id not in of_messages or each.id in of_jobs]
-            of_positions = await self._cancel_jobs(connection, [cancels[p] for p in positions]) if positions else []
-            await delete_messages(connection, cancelled.numbers)
-            await add_entries(connection, tell_cancelled(cancels, cancelled), self.history)
-        self.metrics.delayed_cancelled.inc(len(cancelled.numbers))
-        return answer_cancels(cancels, cancelled, dict(zip(positions, of_positions, strict=True)))
+            meant = await find_messages(connection, cancels, self.operators)
+            to_jobs = [cancels[position] for position in meant.of_jobs]
+            of_jobs = await self._cancel_jobs(connection, to_jobs) if to_jobs else []
+            await cancel_messages(connection, cancels, meant, self.history)
+        self.metrics.delayed_cancelled.inc(len(meant.numbers))
+        return answer_commands(cancels, meant, of_jobs)
 
     async def _cancel_jobs(self, connection: Connection, cancels: Sequence[Cancel]) -> list[Answer]:
         marks = marks_of(cancels)
@@ -168,9 +160,17 @@ class BatchHandler:
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:
-            stored = await insert_triggers(connection, commands, self.operators)
-            answers = answer_triggers(commands, stored, self.operators)
-            await add_entries(connection, tell_triggers(commands, answers), self.history)
+            meant = await find_messages(connection, commands, self.operators)
+            to_jobs = [commands[position] for position in meant.of_jobs]
+            of_jobs = await self._trigger_jobs(connection, to_jobs) if to_jobs else []
+            await release_messages(connection, commands, meant, self.history)
+        self.metrics.delayed_released.inc(len(meant.numbers))
+        return answer_commands(commands, meant, of_jobs)
+
+    async def _trigger_jobs(self, connection: Connection, commands: Sequence[Trigger]) -> list[Answer]:
+        stored = await insert_triggers(connection, commands, self.operators)
+        answers = answer_triggers(commands, stored, self.operators)
+        await add_entries(connection, tell_triggers(commands, answers), self.history)
         return answers
 
     async def _tell_refused(self, commands: Sequence[Refused]) -> None:

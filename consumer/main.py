@@ -1,6 +1,7 @@
 """Starts the consumer: settings, logs, health, the connections to Postgres and RabbitMQ, and the intake loop."""
 
 import asyncio
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
@@ -13,8 +14,9 @@ from shared.amqp.connection import Broker
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
+from shared.postgres.delay_exchanges import open_exchanges
 from shared.postgres.instances import Instance
-from shared.postgres.pool import open_pool, wait_for_schema
+from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs
 from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
@@ -31,7 +33,8 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
     inbound = Broker(settings.amqp_url, name="duebell-consumer", names=names)
     outbound = Broker(settings.amqp_url, name="duebell-consumer-replies", names=names)
     # A connection of their own: while their inbox is full, nothing is read from its connection.
-    of_delayed = Broker(settings.amqp_url, name="duebell-consumer-delayed", names=names)
+    opens = Names(settings.amqp_prefix, settings.delay_exchanges)
+    of_delayed = Broker(settings.amqp_url, name="duebell-consumer-delayed", names=opens)
     async with (
         open_pool(settings.database_url, "duebell-consumer", size=6) as pool,
         inbound.connected(),
@@ -47,7 +50,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
         Publisher(outbound) as publisher_of_delayed,
         Publisher(outbound) as publisher_of_expired,
     ):
-        await first_of(wait_for_schema(pool), stop.wait())
+        await first_of(_prepare(pool, settings.delay_exchanges), stop.wait())
         metrics = Metrics(registry)
         handler = BatchHandler(
             pool=pool,
@@ -92,6 +95,13 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
         async with asyncio.TaskGroup() as tasks:
             for name, loop in loops.items():
                 tasks.create_task(run_until_stop(watchdog.watched(name, loop), stop, name))
+
+
+async def _prepare(pool: Pool, delay_targets: Sequence[str]) -> None:
+    """Wait for the schema, and write into it which delay exchanges the settings open."""
+    await wait_for_schema(pool)
+    if delay_targets:
+        await ask_until_answered(pool, lambda connection: open_exchanges(connection, delay_targets))
 
 
 def main() -> int:

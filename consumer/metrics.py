@@ -47,6 +47,9 @@ class Metrics:
         self.delayed_cancelled = Counter(
             "delayed_messages_cancelled", "Delayed messages cancelled by a command", registry=registry
         )
+        self.delayed_released = Counter(
+            "delayed_messages_released", "Delayed messages made due at once by a trigger", registry=registry
+        )
         parked_messages = Counter(
             "delayed_messages_parked", "Delayed messages parked, by part at fault", ["part"], registry=registry
         )

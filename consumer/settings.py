@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
 
+from shared.runtime.settings import DelayTargets
 from shared.runtime.webhook_settings import WebhookSettings, split_names
 
 
@@ -18,6 +19,11 @@ class ConsumerSettings(WebhookSettings):
     )
     max_delayed_bytes: int = Field(
         default=1024 * 1024, ge=1, le=64 * 1024 * 1024, description="delayed messages with a larger body are parked"
+    )
+    delay_exchanges: DelayTargets = Field(
+        default=(),
+        description="exchanges with a delay exchange each, such as orders,invoices, which the consumer opens at start; "
+        "(default) is the default exchange",
     )
     publish_timeout_seconds: float = Field(
         default=10.0, gt=0, le=60, description="how long to wait for the broker to confirm replies and parked commands"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from shared.amqp.message import NOT_PUBLISHED, PublishResult
+from shared.contract.delayed import exchange_label
 from shared.runtime.lateness import BOUNDS, Stage, lateness_by_stage
 
 # Alerts compare a claim's query with 100 ms and its transaction with 200 ms, so both are bounds of buckets.
@@ -28,7 +29,6 @@ class LaneMetrics:
 # Exchanges beyond this number share one label: an operator opens them by hand, but a user might make many.
 MAX_LABELLED_EXCHANGES = 100
 OTHER_EXCHANGES = "(others)"
-DEFAULT_EXCHANGE = "(default)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class DelayedMetrics:
         """Return the metrics of one target exchange."""
         if (known := self._of_exchange.get(name)) is not None:
             return known
-        label = (name or DEFAULT_EXCHANGE) if len(self._of_exchange) < MAX_LABELLED_EXCHANGES else OTHER_EXCHANGES
+        label = exchange_label(name) if len(self._of_exchange) < MAX_LABELLED_EXCHANGES else OTHER_EXCHANGES
         found = ExchangeMetrics(self._published.labels(label), self._waiting.labels(label), self._refused.labels(label))
         if label != OTHER_EXCHANGES:
             self._of_exchange[name] = found

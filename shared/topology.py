@@ -9,12 +9,13 @@ from pydantic_settings import BaseSettings
 from shared.amqp.connection import BROKER_ERRORS, CONNECT_TIMEOUT, connect_to_any
 from shared.amqp.topology import declare_topology
 from shared.contract.names import Names
-from shared.runtime.settings import AmqpUrl, load_settings
+from shared.runtime.settings import AmqpUrl, DelayTargets, load_settings
 
 
 class _TopologySettings(BaseSettings):
     amqp_url: AmqpUrl = Field(repr=False)
     amqp_prefix: str = Field(default="", max_length=60)
+    delay_exchanges: DelayTargets = ()
 
 
 async def _declare(settings: _TopologySettings) -> None:
@@ -23,7 +24,7 @@ async def _declare(settings: _TopologySettings) -> None:
         await connect_to_any(settings.amqp_url, "duebell-topology", CONNECT_TIMEOUT) as connection,
         connection.channel() as channel,
     ):
-        await declare_topology(channel, Names(settings.amqp_prefix))
+        await declare_topology(channel, Names(settings.amqp_prefix, settings.delay_exchanges))
 
 
 def main() -> None:

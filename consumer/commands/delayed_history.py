@@ -1,15 +1,15 @@
 """What the history tells of delayed messages. An entry is under the message's name, or its `message_id`; under
-`delayed-<number>` if it has neither. Pure.
+`delayed#<number>` if it has neither. Pure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import orjson
 
-from consumer.commands.cancel_delayed import CancelledMessages
 from consumer.commands.delayed import DelayedMessage
-from consumer.commands.parse import Cancel
+from consumer.commands.parse import Cancel, Trigger
+from consumer.commands.to_messages import MeantMessages
 from shared.contract.delayed import history_id, routing_key_text
 from shared.contract.history import HistoryEntry, What
 
@@ -32,17 +32,30 @@ def tell_stored(message: DelayedMessage, number: int, due_at: datetime, *, repla
     )
 
 
-def tell_cancelled(cancels: Sequence[Cancel], cancelled: CancelledMessages) -> Iterator[HistoryEntry]:
-    """Tell of the delayed messages that cancels ended."""
-    for cancel, messages in zip(cancels, cancelled.of_cancel, strict=True):
+def tell_commands(commands: Sequence[Cancel | Trigger], meant: MeantMessages) -> Iterator[HistoryEntry]:
+    """Tell of the delayed messages that cancels ended, of those that triggers made due, and of refused commands."""
+    for position, (command, messages) in enumerate(zip(commands, meant.of_command, strict=True)):
+        is_cancel = isinstance(command, Cancel)
         for message in messages:
-            yield HistoryEntry(
-                history_id(message.name, message.message_id, message.id),
-                What.CANCELLED,
-                due_at=message.due_at,
-                by_user=cancel.user,
-                app_id=cancel.origin.app_id,
-                operator=cancel.origin.operator,
-                note=cancel.origin.note,
-                details=orjson.dumps({"delayed": message.id, "exchange": message.exchange}).decode(),
+            details = {"delayed": message.id, "exchange": message.exchange}
+            key = history_id(message.name, message.message_id, message.id)
+            yield _told(key, What.CANCELLED if is_cancel else What.TRIGGERED, command, details, message.due_at)
+        if (error := meant.errors[position]) and not messages and position not in meant.of_jobs:
+            yield _told(
+                command.id, What.REJECTED, command, {"errors": [error], "command": "cancel" if is_cancel else "trigger"}
             )
+
+
+def _told(
+    key: str, what: What, command: Cancel | Trigger, details: Mapping[str, object], due_at: datetime | None = None
+) -> HistoryEntry:
+    return HistoryEntry(
+        key,
+        what,
+        due_at=due_at,
+        by_user=command.user,
+        app_id=command.origin.app_id,
+        operator=command.origin.operator,
+        note=command.origin.note,
+        details=orjson.dumps(details).decode(),
+    )

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from consumer.commands.cancel_delayed import WaitingMessage
 from consumer.commands.delayed import DelayedMessage
+from consumer.commands.to_messages import WaitingMessage
 from shared.postgres import wake_producers
 from shared.postgres.pool import Connection
 
@@ -98,11 +98,13 @@ async def register_exchanges(connection: Connection, targets: Collection[str]) -
 
 
 # In the order of their numbers, as all that lock several rows: two cancels cannot deadlock.
-CANCEL_DELAYED = """
+LOCK_WAITING = """
 with waiting as materialized (
     select id from delayed_messages where message_id = any($1::text[])
     union
     select id from delayed_messages where name = any($1::text[])
+    union
+    select id from delayed_messages where id = any($2::bigint[])
 ), locked as materialized (
     select d.id from delayed_messages d join waiting using (id) order by d.id for update of d
 )
@@ -110,11 +112,11 @@ select d.id, d.message_id, d.name, d.exchange, d.due_at, d.owner from delayed_me
 """
 
 
-async def lock_waiting(connection: Connection, ids: Sequence[str]) -> list[WaitingMessage]:
-    """Lock the delayed messages with these names or `message_id`s until the transaction ends. It waits for messages
-    that a producer is publishing; those are gone then.
+async def lock_waiting(connection: Connection, ids: Sequence[str], numbers: Sequence[int]) -> list[WaitingMessage]:
+    """Lock the delayed messages with these names or `message_id`s, or numbers, until the transaction ends. It waits for
+    messages that a producer is publishing; those are gone then.
     """
-    return [WaitingMessage(**row) for row in await connection.fetch(CANCEL_DELAYED, ids)]
+    return [WaitingMessage(**row) for row in await connection.fetch(LOCK_WAITING, ids, numbers)]
 
 
 DELETE_DELAYED = "delete from delayed_messages where id = any($1::bigint[])"
@@ -123,3 +125,17 @@ DELETE_DELAYED = "delete from delayed_messages where id = any($1::bigint[])"
 async def delete_messages(connection: Connection, numbers: Sequence[int]) -> None:
     """After the commit: these messages will not be published."""
     await connection.execute(DELETE_DELAYED, numbers)
+
+
+# A message that the broker has refused keeps its moment: it is overdue since then.
+MAKE_DUE = """
+update delayed_messages
+   set due_at = least(due_at, now()), refusals = 0, refused_because = null, retry_at = null
+ where id = any($1::bigint[])
+"""
+
+
+async def make_due(connection: Connection, numbers: Sequence[int]) -> None:
+    """After the commit: these messages are due, and the producers look for them."""
+    await connection.execute(MAKE_DUE, numbers)
+    await wake_producers.notify(connection)

@@ -76,6 +76,8 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
             "x-delivery-limit": DELIVERY_LIMIT,
         },
     )
+    for target in names.delay_targets:
+        await declare_delay_exchange(channel, names, target)
 
 
 async def declare_delay_exchange(channel: AbstractChannel, names: Names, target: str) -> None:
@@ -84,6 +86,11 @@ async def declare_delay_exchange(channel: AbstractChannel, names: Names, target:
     exchange = await channel.declare_exchange(names.delay_exchange(target), ExchangeType.TOPIC, durable=True)
     queue = await channel.get_queue(names.delayed, ensure=False)
     await queue.bind(exchange, "#")
+
+
+async def delete_delay_exchange(channel: AbstractChannel, names: Names, target: str) -> None:
+    """Delete the delay exchange of a target; it may be repeated. Messages that are in the queue already are held."""
+    await channel.exchange_delete(names.delay_exchange(target))
 
 
 async def find_topology(look: Callable[[str, Kind], Awaitable[None]], names: Names) -> None:

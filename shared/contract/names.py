@@ -1,5 +1,7 @@
 """The names that the contract fixes: exchanges, queues and routing keys. Pure."""
 
+from collections.abc import Sequence
+
 REQUEST_KEY = "schedule.request"
 CANCEL_KEY = "schedule.cancel"
 PAUSE_KEY = "schedule.pause"
@@ -23,9 +25,11 @@ UNROUTED_KEY_HEADER = "duebell-routing-key"
 
 
 class Names:
-    """Names the exchanges and queues. With a prefix, several environments share one broker."""
+    """Names the exchanges and queues. With a prefix, several environments share one broker. `delay_targets` are the
+    exchanges whose delay exchanges belong to the topology, because a setting names them.
+    """
 
-    def __init__(self, prefix: str = "") -> None:
+    def __init__(self, prefix: str = "", delay_targets: Sequence[str] = ()) -> None:
         self.prefix = prefix
         self.commands = prefix + "schedule.commands"
         self.events = prefix + "schedule.events"
@@ -44,6 +48,10 @@ class Names:
         self.unrouted = prefix + "scheduler.unrouted"
         self.parked = prefix + "scheduler.parked"
 
+        # A delay exchange is named after the exchange to which its messages are published when they are due.
+        self.delay_prefix = prefix + "delay."
+        self.delay_targets = tuple(delay_targets)
+
         self.exchanges = (
             self.commands,
             self.events,
@@ -51,11 +59,9 @@ class Names:
             self.unrouted_copies,
             self.parking,
             self.expired_exchange,
+            *(self.delay_exchange(target) for target in self.delay_targets),
         )
         self.queues = (self.inbox, self.deliveries, self.delayed, self.expired, self.unrouted, self.parked)
-
-        # A delay exchange is named after the exchange to which its messages are published when they are due.
-        self.delay_prefix = prefix + "delay."
 
     def delay_exchange(self, target: str) -> str:
         """Return the name of the exchange whose messages are published to `target` when they are due."""

@@ -36,7 +36,7 @@ begin
                 finished_at, answered_at) on bulks'),
             ('duebell_consumer', 'select, insert, update, delete on delayed_messages'),
             ('duebell_consumer', 'usage on sequence delayed_messages_id_seq'),
-            ('duebell_consumer', 'select, insert on delay_exchanges'),
+            ('duebell_consumer', 'select, insert, update (closed_at, opened_at) on delay_exchanges'),
             ('duebell_consumer', 'select, insert on history'),
             ('duebell_consumer', 'select, insert, update on service_instances'),
 

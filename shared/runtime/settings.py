@@ -5,12 +5,13 @@ URL, because URLs contain passwords.
 
 import sys
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from shared.contract.delayed import read_target
 from shared.contract.history import HistoryLevel
 from shared.runtime.addresses import Address, parse_address
 
@@ -65,6 +66,16 @@ PostgresUrl = Annotated[str, AfterValidator(_complete_postgres_url)]
 # For what reads with the rights of `duebell_reader`.
 PostgresReaderUrl = Annotated[str, AfterValidator(_complete_reader_url)]
 AmqpUrl = Annotated[str, AfterValidator(_check_amqp_url)]
+
+
+def _delay_targets(value: Any) -> Any:  # noqa: ANN401 - a text from the environment, or a value from a test
+    """Read a list such as "orders, (default)" from the environment."""
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(read_target(name.strip()) for name in value.split(",") if name.strip()))
+
+
+DelayTargets = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_delay_targets)]
 
 
 class Settings(BaseSettings):

@@ -90,3 +90,51 @@ async def test_a_message_obeys_the_user_who_sent_it(site: Site, app: Application
 
 async def named_n(sender: DelayedSender) -> None:
     await sender.send(b"theirs", headers={"x-delay": HOUR, "duebell-id": "n"})
+
+
+async def test_one_of_many_is_cancelled_or_published_at_once_by_its_number(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site):
+        for body in (b"0", b"1", b"2"):
+            await sender.send(body, message_id="m", headers={"x-delay": HOUR})
+        numbers = [row["id"] for row in await waiting(database, 3)]
+        await database.execute("update delayed_messages set owner = 'another' where body = '2'")
+        assert (await app.trigger(f"delayed#{numbers[0]}", "t-1"))["outcome"] == "triggered"
+        [heard] = await sender.hears(1)
+        assert heard.body == b"0"
+        refused = await app.trigger("m", "t-2", payload=1)
+        assert (refused["outcome"], refused["errors"]) == (
+            "rejected",
+            ["payload: a delayed message is published as it was sent"],
+        )
+        assert (await app.cancel(f"delayed#{numbers[1]}"))["outcome"] == "cancelled"
+        refused = await app.trigger("m", "t-3")
+        assert (refused["outcome"], refused["errors"]) == ("rejected", ["user_id: the job belongs to another user"])
+        gone = f"delayed#{numbers[0]}"
+        assert (await app.cancel(gone))["outcome"] == "unknown"
+        assert (await app.trigger(gone, "t-4"))["errors"][0].startswith("id: no message of this number waits")
+        [left] = await waiting(database, 1)
+        assert left["body"] == b"2"
+    told = await database.fetch("select what from history where job_id = 'm'")
+    assert sorted({row["what"] for row in told}) == ["accepted", "cancelled", "fired", "rejected", "triggered"]
+    assert await database.fetchval("select count(*) from jobs") == 0, "no mark is left"
+
+
+async def test_a_message_that_the_broker_refused_is_tried_at_once_when_it_is_released(
+    site: Site, app: Application, database: Any
+) -> None:
+    async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site):
+        queue = await app.channel.get_queue(sender.queue)
+        await queue.unbind(sender.exchange, "#")
+        await sender.send(b"body", "key", message_id="m", headers={"x-delay": 1})
+
+        async def refused() -> bool:
+            return bool(await database.fetchval("select count(*) from delayed_messages where refusals > 0"))
+
+        await eventually(refused)
+        await database.execute("update delayed_messages set retry_at = now() + interval '1 hour'")
+        await queue.bind(sender.exchange, "#")
+        assert (await app.trigger("m", "t-3"))["outcome"] == "triggered"
+        [heard] = await sender.hears(1)
+    assert heard.body == b"body"
