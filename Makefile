@@ -119,6 +119,7 @@ lock: setup ## pin the requirements anew after a change in pyproject.toml (ARGS=
 	@$(COMPILE) $(ARGS) pyproject.toml --output-file requirements.lock
 	@$(COMPILE) $(ARGS) pyproject.toml --group dev --output-file requirements-dev.lock
 	@$(COMPILE) $(ARGS) --group fuzz --output-file requirements-fuzz.lock
+	@$(COMPILE) $(ARGS) --group celery --output-file requirements-celery.lock
 	@$(COMPILE) $(ARGS) client/pyproject.toml --output-file client/requirements.lock
 	@$(COMPILE) $(ARGS) client/pyproject.toml --extra postgres --output-file client/requirements-postgres.lock
 	@sed -n 's/^requires = \["\(.*\)"\]/\1/p' client/pyproject.toml | $(COMPILE) $(ARGS) - --output-file client/requirements-build.lock

@@ -24,6 +24,7 @@ LOCKS = [
     "requirements.lock",
     "requirements-dev.lock",
     "requirements-fuzz.lock",
+    "requirements-celery.lock",
     *(f"client/{lock.name}" for lock in sorted((ROOT / "client").glob("*.lock"))),
 ]
 

@@ -55,6 +55,12 @@ def server_python() -> Path:
     return _python_with(SERVER_PACKAGE, ROOT / "requirements.lock")
 
 
+def python_of(lock: Path) -> Path:
+    """Return the interpreter of an environment with what that lock names, and nothing else."""
+    with _one_run_at_a_time():
+        return _environment("lock", lock)
+
+
 def build_wheel(package: Package, directory: Path) -> Path:
     """Build the package's wheel into the directory."""
     with _one_run_at_a_time():

@@ -35,5 +35,19 @@ def installed_project(source: Path) -> Path:
     return directory
 
 
+def compiled(source: Path) -> Path:
+    """Compile a TypeScript file of an installed project, if it has changed. Returns the file in JavaScript."""
+    result = source.with_suffix(".js")
+    with (INSTALLED_PROJECTS / "installing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not result.exists() or result.stat().st_mtime < source.stat().st_mtime:
+            command = [source.parent / "node_modules/.bin/tsc"]
+            done = subprocess.run(
+                command, cwd=source.parent, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+    return result
+
+
 def _same(one: Path, other: Path) -> bool:
     return other.exists() and one.read_bytes() == other.read_bytes()
