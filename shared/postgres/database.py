@@ -40,6 +40,14 @@ select pg_backend_pid() <> $3 as is_pooled, current_user as role,
             else '{}' end as settings
 """
 
+# Each promotion of a standby begins a new timeline. It is in the names of the log's files.
+FIND_TIMELINE = """
+select system_identifier::text as system,
+       ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int as number
+  from pg_control_system()
+ where not pg_is_in_recovery()
+"""
+
 
 class Database:
     """The database at DATABASE_URL: its hosts, which of them was used last, and the settings of its sessions."""
@@ -55,6 +63,9 @@ class Database:
         self._urls = [str(address.with_host(host)) for host in address.hosts]
         self._hosts = address.hosts
         self._first = 0  # the host that was used last
+        self._timelines: dict[
+            str, int
+        ] = {}  # the newest that a session was opened on, by the id of the database system
         self._application = application
         self._settings = dict(settings or {})
         self._settings_refused = False
@@ -89,6 +100,8 @@ class Database:
                 session = await self._open(self._urls[number], timeout, options)
                 try:
                     await self._check(session)
+                    if len(self._hosts) > 1:
+                        await self._refuse_old_primary(session)
                 except BaseException:
                     session.terminate()
                     raise
@@ -127,3 +140,21 @@ class Database:
         if missing := [f"{name} = '{value}'" for name, value in self._settings.items() if have.get(name) != value]:
             commands = "; ".join(f"alter role {found['role']} set {setting}" for setting in missing)
             raise UnsuitableSession(f"behind a pooler the settings have to be those of the role: {commands}")
+
+    async def _refuse_old_primary(self, session: Session) -> None:
+        """Raise ConnectionError if the server was the primary until a standby took its place, and still takes writes:
+        what is written to it is lost. A process that was started since then cannot know.
+        """
+        try:
+            found = await session.fetchrow(FIND_TIMELINE)
+        except asyncpg.PostgresError:  # some managed services have no such function
+            return
+        if found is None:
+            return
+        newest = self._timelines.setdefault(found["system"], found["number"])
+        if found["number"] < newest:
+            raise ConnectionError(
+                f"an old primary: it is on timeline {found['number']}, and this process has used a server on timeline "
+                f"{newest}. Stop that server, or start this process again if it is the right one"
+            )
+        self._timelines[found["system"]] = found["number"]

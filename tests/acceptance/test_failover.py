@@ -68,8 +68,27 @@ async def test_a_standby_is_not_used_until_it_is_promoted(
 
         await eventually(lambda: is_ready(metrics), within=40)
         await ring(standby.url, app, "after-")
+
+        # The old primary comes back beside the new one, and takes writes as before.
+        await asyncio.to_thread(primary.start)
+        old = await asyncpg.connect(primary.url, timeout=PATIENCE)
+        before = await old.fetchval(NEXT_TRANSACTION)
+        await asyncio.to_thread(standby.restart)
+        await ring(standby.url, app, "again-")
+        await asyncio.to_thread(standby.stop, "immediate")
+
+        async def old_one_is_refused() -> bool:
+            return "an old primary: it is on timeline 1" in producer.log.read_text()
+
+        await eventually(old_one_is_refused, within=40)
+        assert await old.fetchval(NEXT_TRANSACTION) == before, "nothing was written to it"
+        await old.close(timeout=5)
         assert producer.is_running
         assert "Traceback" not in producer.log.read_text()
+
+
+# Each transaction that writes takes one.
+NEXT_TRANSACTION = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
 async def ring(url: str, app: Application, prefix: str) -> None:
