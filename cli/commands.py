@@ -14,6 +14,7 @@ from cli.command_client import send
 from cli.command_runner import run
 from cli.errors import BadUsage, Failure
 from cli.output import AsJson, Output, Timezone, Yes, require_consent
+from cli.selection import labels_of
 from cli.stores import Stores
 from cli.time_arguments import parse_duration
 from consumer.commands.merge import USER_IS_REQUIRED
@@ -61,6 +62,9 @@ def schedule(
     ] = None,
     topic: Annotated[str | None, typer.Option(help="The event type.", rich_help_panel=WHAT)] = None,
     payload: Annotated[str | None, typer.Option(help="JSON, or @file, or @- for stdin.", rich_help_panel=WHAT)] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE, to find it by; may be repeated.", rich_help_panel=WHAT)
+    ] = None,
     misfire: Annotated[Misfire | None, typer.Option(help="Occurrences that are late.", rich_help_panel=WHAT)] = None,
     misfire_grace_seconds: Annotated[
         int | None, typer.Option(help="From how late on the misfire policy decides.", rich_help_panel=WHAT)
@@ -89,7 +93,7 @@ def schedule(
 
     duebell schedule tea --in 3m --payload '{"cup": 1}'
 
-    duebell schedule standup --cron '30 9 * * 1-5' --timezone Europe/Berlin --topic team
+    duebell schedule standup --cron '30 9 * * 1-5' --timezone Europe/Berlin --topic team --label team=web
 
     duebell schedule invoice-42 --at 2027-01-31T09:00:00Z --webhook https://example.com/hook --secret main
     """
@@ -114,6 +118,7 @@ def schedule(
             "dst_gap": dst_gap,
             "dst_fold": dst_fold,
             "topic": topic,
+            "labels": labels_of("--label", label) or None,
             "misfire": misfire,
             "misfire_grace_seconds": misfire_grace_seconds,
             "revision": revision,

@@ -11,7 +11,7 @@ import typer
 from cli.command_runner import run
 from cli.errors import BadUsage
 from cli.output import AsJson, Output, Timezone
-from cli.selection import DEFAULT_LIMIT, Limit, Since, Topic, Until, moment
+from cli.selection import DEFAULT_LIMIT, Label, Limit, Since, Topic, Until, labels_of, moment
 from cli.stores import Stores
 from cli.table_layout import Column
 from cli.watching import Watch, show
@@ -42,6 +42,7 @@ def list_(
         bool, typer.Option("--refused", help="As --state refused: jobs whose event the broker did not take.")
     ] = False,
     topic: Topic = None,
+    label: Label = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
@@ -54,13 +55,15 @@ def list_(
     as_json: AsJson = None,
 ) -> None:
     """List jobs: the next to ring first; of those that ended, the last to end first; all of them by id. `--from` and
-    `--to` bound that moment.
+    `--to` bound that moment. With `--label`, jobs that have not ended are listed by id.
 
     Examples:
 
     duebell list --search 42
 
     duebell list --topic invoices --to +24h
+
+    duebell list --label team=billing --label env=production
 
     duebell list --state cancelled --from -7d --json
     """
@@ -71,18 +74,28 @@ def list_(
     async def look(out: Output) -> None:
         if refused and state is not None:
             raise BadUsage("--refused: is a state of its own, and goes without --state")
-        wanted = Wanted(chosen, search or None, topic, moment("--from", since), moment("--to", until))
+        wanted = Wanted(
+            chosen,
+            search or None,
+            topic,
+            moment("--from", since),
+            moment("--to", until),
+            labels_of("--label", label),
+        )
         async with Stores.from_environment().database() as connection:
             page = await _read(connection, wanted, limit, _cursor(after))
             count = await count_jobs(connection, wanted) if page.next and not out.as_json and not watch else None
         if out.as_json:
             out.json([asdict(job) for job in page.jobs])
         else:
-            rows = [{**asdict(job), "schedule": describe_rule(job), "rang": job.sequence} for job in page.jobs]
-            out.table(_columns(chosen), rows)
+            rows = [
+                {**asdict(job), "schedule": describe_rule(job), "rang": job.sequence, "labels": in_a_line(job.labels)}
+                for job in page.jobs
+            ]
+            out.table(_columns(chosen, has_labels=any(job.labels for job in page.jobs)), rows)
             out.say(_summary(chosen, page, count))
         if page.next is not None:
-            out.suggest(next_command(options, page.next), "The next: ")
+            out.suggest(next_command(options, page.next, label or ()), "The next: ")
 
     run(show(look, as_json, timezone, watch=watch))
 
@@ -104,15 +117,20 @@ async def _read(connection: Connection, wanted: Wanted, limit: int, after: Curso
     return page
 
 
+def in_a_line(labels: Mapping[str, str] | None) -> str | None:
+    return ", ".join(f"{key}={value}" for key, value in labels.items()) if labels else None
+
+
 def describe_rule(job: ListedJob) -> str:
     if job.every_seconds:
         return f"every {job.every_seconds} s"
     return job.rrule or job.cron or "once"
 
 
-def _columns(state: JobState) -> Sequence[Column]:
+def _columns(state: JobState, *, has_labels: bool) -> Sequence[Column]:
     when = Column("moment", heading=_MOMENTS[state])
-    further = (Column("rang", rank=2), Column("owner", rank=5), Column("revision", rank=6))
+    labels = [Column("labels", rank=4, wraps=24)] if has_labels else []
+    further = (Column("rang", rank=2), *labels, Column("owner", rank=5), Column("revision", rank=6))
     if state is JobState.REFUSED:
         return (
             Column("id"),
@@ -141,7 +159,8 @@ def _summary(state: JobState, page: Page, count: Count | None) -> str:
     return f"{len(page.jobs):,} of{at_least} {amount(count.jobs, f'{kind} job'.strip(), f'{kind} jobs'.strip())}"
 
 
-def next_command(options: Mapping[str, str | None], after: Cursor) -> str:
+def next_command(options: Mapping[str, str | None], after: Cursor, labels: Sequence[str] = ()) -> str:
     """Return the command line that lists what comes behind the cursor."""
     words = [word for option, value in options.items() if value is not None for word in (option, value)]
+    words += [word for label in labels for word in ("--label", label)]
     return shlex.join(["duebell", "list", *words, "--after", str(after)])

@@ -10,6 +10,7 @@ import typer
 from cli.command_runner import run
 from cli.deliveries_sql import deliveries_of_job
 from cli.errors import Failure
+from cli.job_list import in_a_line
 from cli.output import AsJson, Output, Timezone
 from cli.stores import Stores
 from cli.table_layout import Column
@@ -64,7 +65,8 @@ def show(
         if out.as_json:
             out.json({"job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
             return
-        out.sheet({name: value for name, value in job.items() if name not in {"rule_index", "version"}})
+        shown = {name: value for name, value in job.items() if name not in {"rule_index", "version"}}
+        out.sheet({**shown, "labels": in_a_line(found.labels)})
         if upcoming:
             columns = (Column("at"), Column("local", rank=1, heading="by the rule's clock"), Column("note", 2, 24))
             out.table(columns, upcoming, "Next occurrences")

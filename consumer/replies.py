@@ -12,6 +12,7 @@ from consumer.commands.schedule import MAX_UPCOMING, upcoming
 from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.contract.fields import AS_INSTANTS
 from shared.contract.history import HistoryEntry
+from shared.contract.labels import read_labels
 from shared.contract.messages import REPLY_TYPE
 from shared.recurrence import RuleSpec
 from shared.runtime.loops import LoopYielder
@@ -60,6 +61,7 @@ def _state(job: FoundJob) -> dict[str, Any]:
         "topic": job.topic,
         "sequence": job.sequence,
         "last_due_at": job.last_due_at,
+        "labels": read_labels(job.labels),
         "history": [_entry(entry) for entry in job.history],
     }
 

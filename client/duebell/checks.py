@@ -16,6 +16,8 @@ _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<time>[Tt ]\d\d:\d\d(?P<seconds>:\d\d([.]\d{1,9})?)?(?P<offset>[Zz]|[+-]\d\d:[0-5]\d)?)?",
     re.ASCII,
 )
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,62}", re.ASCII)
+MAX_LABELS = 16
 _EXAMPLE = "2030-01-31T09:00:00Z, or 2030-01-31T09:00:00 with a timezone"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 # Names that zoneinfo can load, and that mean another zone on every machine.
@@ -38,6 +40,20 @@ def check_id(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not contain NUL")
     return text
+
+
+def check_labels(labels: dict[str, str]) -> dict[str, str]:
+    if len(labels) > MAX_LABELS:
+        raise ValueError(f"there are {len(labels)}, and a job has {MAX_LABELS} at most")
+    for key, value in labels.items():
+        if not _LABEL_KEY.fullmatch(key):
+            raise ValueError(
+                f"the key {key[:63]!r} must have 1 to 63 of A-Z, a-z, 0-9, _, ., / and -, and begin with a letter or a "
+                "digit"
+            )
+        if not value.isprintable():
+            raise ValueError(f"the value of {key!r} must not contain line breaks or other control characters")
+    return labels
 
 
 def check_zone(name: str) -> str:

@@ -8,12 +8,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from duebell.checks import check_cron, check_id, check_moment, check_zone, has_offset
+from duebell.checks import check_cron, check_id, check_labels, check_moment, check_zone, has_offset
 
 JobId = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(check_id)]
 Topic = Annotated[str, StringConstraints(max_length=128, pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")]
 Revision = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Note = Annotated[str, StringConstraints(max_length=500)]
+Labels = Annotated[
+    dict[str, Annotated[str, StringConstraints(min_length=1, max_length=100)]],
+    AfterValidator(check_labels),
+    Field(json_schema_extra={"maxProperties": 16, "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$"}}),
+]
 
 
 class Misfire(StrEnum):
@@ -88,6 +93,7 @@ class ScheduleRequest(Command):
     topic: Topic = "default"
     payload: Any = None
     webhook: Webhook | None = None
+    labels: Labels | None = None
     misfire: Misfire = Field(default=Misfire.ALL, strict=False)
     misfire_grace_seconds: int = Field(default=60, ge=0, le=366 * 86400)
     revision: Revision = 1
@@ -207,6 +213,7 @@ class ScheduleReply(BaseModel):
     topic: str | None = None
     sequence: int | None = None
     last_due_at: datetime | None = None
+    labels: dict[str, str] | None = None
     history: list[HistoryEntry] | None = None
 
 
@@ -223,4 +230,5 @@ class JobState(BaseModel):
     last_due_at: datetime | None
     next_run_at: datetime | None
     upcoming: list[datetime]
+    labels: dict[str, str] | None
     history: list[HistoryEntry]

@@ -31,6 +31,7 @@ class RequestFields(TypedDict, total=False):
     topic: str
     payload: Any
     webhook: Webhook | str | None
+    labels: dict[str, str] | None
     misfire: Misfire | Literal["all", "latest", "skip"]
     misfire_grace_seconds: int
     revision: int | None

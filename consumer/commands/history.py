@@ -15,6 +15,7 @@ from consumer.commands.pause_and_trigger import LockedJob
 from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
 from shared.contract.history import HistoryEntry, What
+from shared.contract.labels import read_labels
 from shared.contract.messages import Outcome
 
 AnyCommand: TypeAlias = Schedule | Cancel | Pause | Resume | Trigger | Refused
@@ -127,6 +128,8 @@ def _described(request: Schedule) -> dict[str, object]:
         described["rule"] = orjson.Fragment(request.rule.to_json())
     if request.webhook is not None:
         described["webhook"] = True
+    if request.labels is not None:
+        described["labels"] = orjson.Fragment(request.labels)
     return described
 
 
@@ -146,6 +149,8 @@ def _changes(request: Schedule, before: Content) -> dict[str, object]:
         changed["payload"] = "another"
     if after.webhook != before.webhook:
         changed["webhook"] = "another"
+    if (labels := [read_labels(before.labels), read_labels(after.labels)]) and labels[0] != labels[1]:
+        changed["labels"] = labels
     return {"changed": changed}
 
 

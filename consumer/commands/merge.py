@@ -23,6 +23,7 @@ from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
 from shared.contract.history import HistoryEntry
 from shared.contract.job_status import OPEN, JobStatus
+from shared.contract.labels import read_labels
 from shared.contract.messages import Outcome
 from shared.contract.wording import NOT_THE_OWNER
 from shared.recurrence import RuleSpec
@@ -86,6 +87,7 @@ class Content(msgspec.Struct, frozen=True):
     webhook: bytes | None
     rule: str | None
     next_run_at: datetime | None
+    labels: str | None = None  # JSON text, in the order of who wrote it
 
 
 class StoredJob(msgspec.Struct, frozen=True):
@@ -117,6 +119,7 @@ class FoundJob(msgspec.Struct, frozen=True):
     rule_index: int
     owner: str | None
     life: int  # 0: no request has been stored yet, a cancel came before all of them
+    labels: str | None = None  # JSON text
     history: Sequence[HistoryEntry] = ()  # newest first
 
 
@@ -219,6 +222,7 @@ def content_of(request: Schedule) -> Content:
         webhook=_hash(request.webhook),
         rule=request.rule.to_json() if request.rule else None,
         next_run_at=request.next_run_at,
+        labels=request.labels,
     )
 
 
@@ -248,6 +252,8 @@ def _differences(request: Schedule, stored: Content) -> Iterator[str]:
         yield "payload"
     if content.webhook != stored.webhook:
         yield "webhook"
+    if read_labels(content.labels) != read_labels(stored.labels):
+        yield "labels"
     if not _is_same_rule(request, stored.rule):
         yield "rule"
     elif request.rule is None and content.next_run_at != stored.next_run_at:

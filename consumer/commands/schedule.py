@@ -10,6 +10,7 @@ import msgspec
 from consumer.errors import Refusal
 from shared.contract.fields import format_instant, parse_date_time, require_year_in_range
 from shared.contract.history import UNNAMED, Origin
+from shared.contract.labels import write_labels
 from shared.contract.messages import Misfire, ScheduleRequest
 from shared.recurrence import (
     BadRule,
@@ -40,6 +41,7 @@ class Schedule(msgspec.Struct, frozen=True):
     traceparent: str | None = None
     user: str | None = None
     origin: Origin = UNNAMED
+    labels: str | None = None  # JSON text, by `write_labels`
     starts_when_made: bool = False  # the request left its start_at out: the rule starts when the request was made
 
 
@@ -77,6 +79,7 @@ def resolve(
         next_run_at=next_run_at,
         traceparent=traceparent,
         user=user,
+        labels=write_labels(request.labels) if request.labels else None,
         starts_when_made=request.starts_when_made,
     )
 

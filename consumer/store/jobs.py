@@ -30,16 +30,16 @@ sha256(convert_to(payload::text, 'UTF8')) as payload, sha256(convert_to(webhook:
 # `before` is what the jobs said before the statement, for the history.
 APPLY_REQUESTS = f"""
 with before as materialized (
-    select id, topic, rule, next_run_at, {HASHED_TEXTS} from jobs where id = any($1::text[])
+    select id, topic, rule, next_run_at, labels::text, {HASHED_TEXTS} from jobs where id = any($1::text[])
 ), applied as (
     insert into jobs (id, status, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds,
-                      next_run_at, traceparent, owner)
+                      next_run_at, traceparent, owner, labels)
     select r.id, 'pending', r.revision, r.topic, r.payload::json, r.webhook::json, r.rule::json, r.rule_index,
-           r.misfire, r.misfire_grace_seconds, r.next_run_at, r.traceparent, r.owner
+           r.misfire, r.misfire_grace_seconds, r.next_run_at, r.traceparent, r.owner, r.labels::jsonb
       from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[],
-                  $9::int[], $10::timestamptz[], $11::text[], $12::text[])
+                  $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[])
            as r(id, revision, topic, payload, webhook, rule, rule_index, misfire, misfire_grace_seconds, next_run_at,
-                traceparent, owner)
+                traceparent, owner, labels)
      order by r.id
     on conflict (id) do update set
         revision = excluded.revision,
@@ -52,6 +52,7 @@ with before as materialized (
         misfire_grace_seconds = excluded.misfire_grace_seconds,
         next_run_at = excluded.next_run_at,
         traceparent = excluded.traceparent,
+        labels = excluded.labels,
         finished_at = null,
         retry_at = null,
         refusals = 0,
@@ -66,14 +67,14 @@ with before as materialized (
             select 'pending', jobs.life + 1, 0, null, now(), coalesce(jobs.owner, excluded.owner)
              where jobs.status in ('done', 'cancelled'))
       where excluded.revision > {CLOSED_REVISION}
-        and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))
+        and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))
     returning id, status, revision, next_run_at, owner, life,
               -- A reschedule sets updated_at alone.
               created_at = updated_at as created,
-              status = 'pending' and next_run_at <= now() + make_interval(secs => $14) as due_soon
+              status = 'pending' and next_run_at <= now() + make_interval(secs => $15) as due_soon
 )
 select applied.*, before.id is not null as existed, before.topic, before.rule, before.next_run_at as run_before,
-       before.payload, before.webhook
+       before.payload, before.webhook, before.labels
   from applied left join before using (id)
 """  # noqa: S608 - put together from constants
 
@@ -117,6 +118,7 @@ def _columns(request: Schedule) -> tuple[object, ...]:
         request.next_run_at,
         request.traceparent,
         request.user,
+        request.labels,
     )
 
 
@@ -130,7 +132,7 @@ def _applied(row: asyncpg.Record) -> StoredJob:
         owner=row["owner"],
         due_soon=row["due_soon"],
         life=row["life"],
-        before=Content(row["topic"], row["payload"], row["webhook"], row["rule"], row["run_before"])
+        before=Content(row["topic"], row["payload"], row["webhook"], row["rule"], row["run_before"], row["labels"])
         if row["existed"]
         else None,
     )
@@ -138,7 +140,7 @@ def _applied(row: asyncpg.Record) -> StoredJob:
 
 # due_soon: the job is due about now, and a claim may have skipped its row while this transaction held the lock.
 READ_JOBS = f"""
-select id, status, {CLOSED_REVISION} as revision, next_run_at, owner, finished_at, topic, rule,
+select id, status, {CLOSED_REVISION} as revision, next_run_at, owner, finished_at, topic, rule, labels::text,
        {HASHED_TEXTS},
        status = 'pending' and coalesce(retry_at, next_run_at) between now() - make_interval(secs => $2)
                                                                   and clock_timestamp() + make_interval(secs => $2)
@@ -161,7 +163,9 @@ async def _read_jobs(connection: Connection, ids: list[str]) -> dict[str, Stored
             owner=row["owner"],
             due_soon=row["due_soon"],
             finished_at=row["finished_at"],
-            content=Content(row["topic"], row["payload"], row["webhook"], row["rule"], row["next_run_at"]),
+            content=Content(
+                row["topic"], row["payload"], row["webhook"], row["rule"], row["next_run_at"], row["labels"]
+            ),
         )
         for row in rows
     }

@@ -12,7 +12,7 @@ from shared.postgres.pool import Connection
 
 FIND_JOBS = f"""
 select id, status, {CLOSED_REVISION} as revision, topic, sequence, last_due_at, next_run_at, rule, rule_index, owner,
-       life
+       life, labels::text
   from jobs
  where id = any($1::text[])
 """  # noqa: S608 - put together from constants
@@ -33,6 +33,7 @@ async def find_jobs(connection: Connection, queries: Sequence[Query]) -> dict[st
             rule_index=row["rule_index"],
             owner=row["owner"],
             life=row["life"],
+            labels=row["labels"],
         )
         for row in rows
     }

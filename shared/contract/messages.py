@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shared.contract.fields import Headers, HttpUrl, IdempotencyKey, JobId, Note, Revision, SecretName, Text, Topic
 from shared.contract.job_status import JobStatus
+from shared.contract.labels import Labels
 
 REQUEST_TYPE = "ScheduleRequest"
 CANCEL_TYPE = "ScheduleCancel"
@@ -135,6 +136,11 @@ class ScheduleRequest(_Command):
         default=None,
         description="call this when due, besides the event",
         examples=[{"url": "https://example.com/hooks/invoices"}],
+    )
+    labels: Labels | None = Field(
+        default=None,
+        description="for people: to find the schedule by, and to act on all that have them",
+        examples=[{"team": "billing", "env": "production"}],
     )
     misfire: Misfire = Field(
         default=Misfire.ALL,
@@ -310,6 +316,9 @@ class ScheduleReply(BaseModel):
     )
     last_due_at: datetime | None = Field(
         default=None, description="the due_at of its newest ScheduleDue", examples=["2026-07-09T09:00:00Z"]
+    )
+    labels: dict[str, str] | None = Field(
+        default=None, description="of the request; null: none", examples=[{"team": "billing"}]
     )
     history: list[HistoryEntry] | None = Field(
         default=None, description="what happened to the id, newest first", examples=[[]]

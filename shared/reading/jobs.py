@@ -1,18 +1,22 @@
 """Lists, searches, counts and reads jobs, for the command line and the console. A query walks an index from where the
 one before ended, reads MAX_ROWS_A_WALK rows at most, and keeps those that match; a page takes MAX_WALKS queries at
 most. So its cost does not grow with the table. A page may be short, or empty: `Page.next` tells whether it is the last.
+Open jobs with a label are walked by that label, in the order of their ids.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+import asyncpg
 import orjson
 
 from shared.contract.fields import format_instant, parse_date_time
+from shared.contract.labels import label_row, read_labels, write_labels
 from shared.postgres.pool import Connection
+from shared.reading.job_walks import COUNT_JOBS, COUNT_LABELED, LIST_JOBS, LIST_LABELED
 
 MAX_PAGE_ROWS = 10_000
 MAX_ROWS_A_WALK = 20_000
@@ -43,13 +47,19 @@ class Wanted:
     topic: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)  # all of them
 
     @property
     def has_filter(self) -> bool:
         """Tell whether rows are read that may not match."""
         by_state = self.state in {JobState.REFUSED, JobState.DONE, JobState.CANCELLED}
         by_moment = self.state is JobState.ALL and (self.since is not None or self.until is not None)
-        return by_state or by_moment or self.search is not None or self.topic is not None
+        return by_state or by_moment or self.search is not None or self.topic is not None or bool(self.labels)
+
+    @property
+    def is_by_label(self) -> bool:
+        """Tell whether the jobs are walked by a label: only those that are open can be."""
+        return bool(self.labels) and self.state in {JobState.PENDING, JobState.REFUSED, JobState.PAUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,7 @@ class ListedJob:
     timezone: str | None  # of the rule
     start_at: str | None  # of the rule
     has_webhook: bool
+    labels: dict[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,90 +123,6 @@ class Count:
     more: bool
 
 
-# Parameters of each walk: $1 search, $2 topic, $3 since, $4 until, $5 and $6 the cursor, $7 how many rows to read, $8
-# the state. A walk yields ids in its order; `fits` tells which of them match.
-_MATCHES = """($1::text is null or strpos(lower(id), lower($1)) > 0)
-       and ($2::text is null or topic = $2 or starts_with(topic, $2 || '.'))"""
-
-_READY = f"""
-select id, next_run_at as moment, {_MATCHES} as fits from jobs
- where status = 'pending' and retry_at is null
-   and next_run_at >= greatest($3::timestamptz, $5::timestamptz, '-infinity')
-   and next_run_at < coalesce($4::timestamptz, 'infinity')
-   and (next_run_at, id) > (coalesce($5, '-infinity'), coalesce($6::text, ''))
- order by next_run_at, id limit $7::int
-"""  # noqa: S608 - put together from constants
-
-_WAITING = f"""
-select id, retry_at as moment, {_MATCHES} and ($8::text is distinct from 'refused' or refusals > 0) as fits from jobs
- where status = 'pending' and retry_at is not null
-   and retry_at >= greatest($3::timestamptz, $5::timestamptz, '-infinity')
-   and retry_at < coalesce($4::timestamptz, 'infinity')
-   and (retry_at, id) > (coalesce($5, '-infinity'), coalesce($6::text, ''))
- order by retry_at, id limit $7::int
-"""  # noqa: S608
-
-_PENDING = f"select * from (({_READY}) union all ({_WAITING})) as pending order by moment, id limit $7::int"  # noqa: S608
-
-# No index has paused jobs in the order of their next run: all of them are read.
-_PAUSED = f"""
-select id, next_run_at as moment, {_MATCHES} and $8::text is not null as fits from jobs
- where status = 'paused' and finished_at is null
-   and next_run_at >= greatest($3::timestamptz, $5::timestamptz, '-infinity')
-   and next_run_at < coalesce($4::timestamptz, 'infinity')
-   and (next_run_at, id) > (coalesce($5, '-infinity'), coalesce($6::text, ''))
- order by next_run_at, id limit $7::int
-"""  # noqa: S608
-
-_ENDED = f"""
-select id, finished_at as moment, {_MATCHES} and status = $8::text as fits from jobs
- where status <> 'pending'
-   and finished_at >= coalesce($3::timestamptz, '-infinity')
-   and finished_at < coalesce($4::timestamptz, 'infinity') and finished_at <= coalesce($5::timestamptz, 'infinity')
-   and (finished_at, id) < (coalesce($5, 'infinity'), coalesce($6::text, ''))
- order by finished_at desc, id desc limit $7::int
-"""  # noqa: S608
-
-_ALL = f"""
-select id, null::timestamptz as moment,
-       {_MATCHES}
-       and ($3::timestamptz is null or coalesce(finished_at, retry_at, next_run_at) >= $3)
-       and ($4::timestamptz is null or coalesce(finished_at, retry_at, next_run_at) < $4)
-       and $8::text is not null as fits
-  from jobs
- where id > coalesce($6::text, '') and $5::timestamptz is null
- order by id limit $7::int
-"""  # noqa: S608
-
-
-_PAGE = """
-with walked as materialized (select row_number() over () as place, * from ({walk}) as read)
-select last.id as last_id, last.moment as last_moment, last.place as rows_read, job.*
-  from (select id, moment, place from walked order by place desc limit 1) as last
-  left join (select id, place from walked where fits order by place limit $9::int) as fitting on true
-  left join lateral (
-      select jobs.id, status, topic, coalesce(finished_at, retry_at, next_run_at) as moment, next_run_at, retry_at,
-             refusals, revision, life, sequence, last_due_at, finished_at, owner, rule->>'rrule' as rrule,
-             rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
-             rule->>'timezone' as timezone, rule->>'start_at' as start_at,
-             webhook->>'url' is not null as has_webhook
-        from jobs where jobs.id = fitting.id limit 1) as job on true
- order by fitting.place
-"""
-_COUNT = "select count(*) as rows_read, count(*) filter (where fits) as jobs from ({walk}) as walked"
-
-_WALKS: Mapping[JobState, str] = {
-    JobState.ALL: _ALL,
-    JobState.PENDING: _PENDING,
-    JobState.REFUSED: _WAITING,
-    JobState.PAUSED: _PAUSED,
-    JobState.DONE: _ENDED,
-    JobState.CANCELLED: _ENDED,
-}
-LIST_JOBS = {state: _PAGE.format(walk=walk) for state, walk in _WALKS.items()}
-COUNT_JOBS = {state: _COUNT.format(walk=walk) for state, walk in _WALKS.items()}
-
-
 async def list_jobs(connection: Connection, wanted: Wanted, limit: int, after: Cursor | None = None) -> Page:
     """Return up to `limit` jobs, at most MAX_PAGE_ROWS, behind the cursor, or from the start."""
     limit = min(limit, MAX_PAGE_ROWS)
@@ -210,14 +137,16 @@ async def list_jobs(connection: Connection, wanted: Wanted, limit: int, after: C
 
 async def _walk_once(connection: Connection, wanted: Wanted, limit: int, after: Cursor | None) -> Page:
     rows_to_read = max(limit, MAX_ROWS_A_WALK) if wanted.has_filter else limit
-    rows = await connection.fetch(
-        LIST_JOBS[wanted.state], *_bounds(wanted), *_place(after), rows_to_read, wanted.state, limit
-    )
+    given = (*_bounds(wanted), *_place(after), rows_to_read, wanted.state, _labels(wanted))
+    if wanted.is_by_label:
+        rows = await connection.fetch(LIST_LABELED, *given, await choose_label(connection, wanted.labels), limit)
+    else:
+        rows = await connection.fetch(LIST_JOBS[wanted.state], *given, limit)
     if not rows:
         return Page([], None)
-    jobs = [ListedJob(*(row[name] for name in ListedJob.__slots__)) for row in rows if row["id"] is not None]
+    jobs = [_listed(row) for row in rows if row["id"] is not None]
     if len(jobs) == limit:
-        return Page(jobs, _cursor(wanted.state, jobs[-1].moment, jobs[-1].id))
+        return Page(jobs, _cursor(wanted, jobs[-1].moment, jobs[-1].id))
     if rows[0]["rows_read"] == rows_to_read:
         return Page(jobs, Cursor(rows[0]["last_moment"], rows[0]["last_id"]))
     return Page(jobs, None)
@@ -226,9 +155,11 @@ async def _walk_once(connection: Connection, wanted: Wanted, limit: int, after: 
 async def count_jobs(connection: Connection, wanted: Wanted) -> Count:
     """Count the jobs that match. The count stops at MAX_COUNT jobs, and when MAX_ROWS_COUNTED rows were read."""
     rows_to_read = MAX_ROWS_COUNTED if wanted.has_filter else MAX_COUNT + 1
-    row = await connection.fetchrow(
-        COUNT_JOBS[wanted.state], *_bounds(wanted), *_place(None), rows_to_read, wanted.state
-    )
+    given = (*_bounds(wanted), *_place(None), rows_to_read, wanted.state, _labels(wanted))
+    if wanted.is_by_label:
+        row = await connection.fetchrow(COUNT_LABELED, *given, await choose_label(connection, wanted.labels))
+    else:
+        row = await connection.fetchrow(COUNT_JOBS[wanted.state], *given)
     if row is None:
         raise LookupError("a query without a condition gave no row")
     more = row["jobs"] > MAX_COUNT or row["rows_read"] == rows_to_read
@@ -243,8 +174,36 @@ def _place(after: Cursor | None) -> tuple[datetime | None, str | None]:
     return (after.moment, after.id) if after else (None, None)
 
 
-def _cursor(state: JobState, moment: datetime | None, job_id: str) -> Cursor:
-    return Cursor(None if state is JobState.ALL else moment, job_id)
+def _cursor(wanted: Wanted, moment: datetime | None, job_id: str) -> Cursor:
+    return Cursor(None if wanted.state is JobState.ALL or wanted.is_by_label else moment, job_id)
+
+
+def _labels(wanted: Wanted) -> str | None:
+    return write_labels(wanted.labels) if wanted.labels else None
+
+
+def _listed(row: asyncpg.Record) -> ListedJob:
+    values = {name: row[name] for name in ListedJob.__slots__}
+    return ListedJob(**{**values, "labels": read_labels(row["labels"])})
+
+
+# Of several labels, the one that fewest open jobs have is walked. A label that many have is not counted to its end.
+CHOOSE_LABEL = """
+select given.label
+  from unnest($1::text[]) as given(label)
+ cross join lateral (
+       select count(*) as jobs from (
+              select from job_labels where job_labels.label = given.label collate "C" limit 10000) as counted) as counts
+ order by counts.jobs, given.label
+ limit 1
+"""
+
+
+async def choose_label(connection: Connection, labels: Mapping[str, str]) -> str:
+    """Return the label, as `job_labels` has it, by which to walk the jobs that have all of these labels."""
+    rows = [label_row(key, value) for key, value in labels.items()]
+    label: str = rows[0] if len(rows) == 1 else await connection.fetchval(CHOOSE_LABEL, rows)
+    return label
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +216,7 @@ class Job:
     status: str
     topic: str
     owner: str | None
+    labels: dict[str, str] | None
     next_run_at: datetime | None
     retry_at: datetime | None
     refusals: int
@@ -278,9 +238,9 @@ class Job:
 
 
 READ_JOB = """
-select id, status, topic, owner, next_run_at, retry_at, refusals, revision, life, version, sequence, last_due_at,
-       payload::text, webhook::text, rule::text, rule_index, misfire, misfire_grace_seconds, traceparent, created_at,
-       updated_at, finished_at
+select id, status, topic, owner, labels::text, next_run_at, retry_at, refusals, revision, life, version, sequence,
+       last_due_at, payload::text, webhook::text, rule::text, rule_index, misfire, misfire_grace_seconds, traceparent,
+       created_at, updated_at, finished_at
   from jobs where id = $1
 """
 
@@ -290,7 +250,7 @@ async def read_job(connection: Connection, job_id: str) -> Job | None:
     row = await connection.fetchrow(READ_JOB, job_id)
     if row is None:
         return None
-    return Job(**{**dict(row), "webhook": _without_header_values(row["webhook"])})
+    return Job(**{**dict(row), "webhook": _without_header_values(row["webhook"]), "labels": read_labels(row["labels"])})
 
 
 def _without_header_values(webhook: str | None) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from tests.support.metrics import Metrics
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
 
-OF_A_QUERY = {"status", "revision", "topic", "sequence", "last_due_at", "history"}
+OF_A_QUERY = {"status", "revision", "topic", "labels", "sequence", "last_due_at", "history"}
 
 
 async def test_a_query_says_how_a_job_stands_through_its_life(site: Site, app: Application) -> None:
@@ -27,6 +27,7 @@ async def test_a_query_says_how_a_job_stands_through_its_life(site: Site, app: A
             "status": "pending",
             "revision": 3,
             "topic": "a.b",
+            "labels": None,
             "sequence": 0,
             "last_due_at": None,
             "next_run_at": "2030-06-01T12:00:00Z",

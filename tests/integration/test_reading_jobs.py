@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from shared.reading import jobs
-from shared.reading.jobs import COUNT_JOBS, LIST_JOBS, Count, Cursor, JobState, Wanted, count_jobs, list_jobs, read_job
+from shared.reading.job_walks import COUNT_JOBS, COUNT_LABELED, LIST_JOBS, LIST_LABELED
+from shared.reading.jobs import Count, Cursor, JobState, Wanted, choose_label, count_jobs, list_jobs, read_job
 from tests.support.job_rows import insert_due
 
 IN_ORDER = {
@@ -95,6 +96,41 @@ async def test_a_count_stops_at_its_limit_and_says_so(database: Any, monkeypatch
     assert await count_jobs(database, Wanted(JobState.ALL, topic="b")) == Count(2, more=True)
 
 
+async def test_jobs_are_listed_by_the_labels_that_they_have(database: Any) -> None:
+    await insert_due(database, 30)
+    await database.execute("""update jobs set labels = '{"team": "a"}'""")
+    await database.execute("""update jobs set labels = '{"team": "a", "env": "b"}' where id like '%2'""")
+    await database.execute("update jobs set status = 'paused' where id = 'job-000012'")
+    await database.execute("update jobs set refusals = 1, retry_at = now() where id = 'job-000022'")
+    await database.execute(
+        "update jobs set status = 'done', finished_at = now(), next_run_at = null where id = 'job-000002'"
+    )
+    both, one = {"env": "b", "team": "a"}, {"team": "a"}
+    for size in (1, 100):
+        assert len(await ids(database, Wanted(JobState.PENDING, labels=one), size)) == 28
+        assert await ids(database, Wanted(JobState.PENDING, labels=both), size) == ["job-000022"]
+        assert await ids(database, Wanted(JobState.PENDING, "x", labels=both), size) == []
+        assert await ids(database, Wanted(JobState.REFUSED, labels=one), size) == ["job-000022"]
+        assert await ids(database, Wanted(JobState.PAUSED, labels=both), size) == ["job-000012"]
+        assert await ids(database, Wanted(JobState.DONE, labels=both), size) == ["job-000002"]
+        assert len(await ids(database, Wanted(JobState.ALL, labels=both), size)) == 3
+        assert await ids(database, Wanted(JobState.PENDING, labels={"team": "b"}), size) == []
+    assert await count_jobs(database, Wanted(JobState.PENDING, labels=one)) == Count(28, more=False)
+    assert (await list_jobs(database, Wanted(JobState.PAUSED, labels=both), 5)).jobs[0].labels == both
+    assert await choose_label(database, both) == "env=b"
+
+
+async def test_a_list_by_label_walks_the_label_and_reads_jobs_by_their_key(database: Any) -> None:
+    await insert_due(database, 5_000)
+    await database.execute("update jobs set labels = jsonb_build_object('team', (payload #>> '{}')::int % 10)")
+    await database.execute("vacuum analyze jobs, job_labels")
+    bounds = ("null", "null", "null", "null", "null", "'job-000100'", "500", "'pending'", "'{}'", "'team=1'")
+    for statement, further in ((LIST_LABELED, ("50",)), (COUNT_LABELED, ())):
+        plan = await explain(database, statement, *bounds, *further)
+        assert {node.get("Index Name") for node in nodes(plan)} - {None} == {"job_labels_pkey", "jobs_pkey"}
+        assert [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"] == []
+
+
 async def test_a_job_is_read_without_the_values_of_its_webhook_headers(database: Any) -> None:
     await eight_jobs(database)
     job = await read_job(database, "job-7")
@@ -132,7 +168,7 @@ async def test_every_list_and_count_walks_an_index_from_where_it_begins(database
     for state in JobState:
         after = ("null", "'later-'") if state is JobState.ALL else ("now()", "'later-'")
         for search in ("null", "'abc'"):
-            bounds = (search, "null", "null", "null", *after, "500", f"'{state}'")
+            bounds = (search, "null", "null", "null", *after, "500", f"'{state}'", "null")
             for statement, further in ((LIST_JOBS[state], ("50",)), (COUNT_JOBS[state], ())):
                 plan = await explain(database, statement, *bounds, *further)
                 scans = [node for node in nodes(plan) if node.get("Relation Name") == "jobs"]

@@ -29,8 +29,8 @@ _CONSUMER = (
         name="stranger-reschedules",
         harm="Every user of the broker can reschedule and cancel the jobs of all others.",
         file="consumer/store/jobs.py",
-        before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($13::text[]))",
-        after="and $13::text[] is not null",
+        before="and (jobs.owner is null or jobs.owner = excluded.owner or excluded.owner = any($14::text[]))",
+        after="and $14::text[] is not null",
         tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_no_other_user",),
     ),
     Mutant(

@@ -20,6 +20,7 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "at": "2026-07-10T09:00:00Z",
             "topic": "invoices.reminder",
             "payload": {"invoice": 42},
+            "labels": {"team": "billing", "env": "production"},
             "webhook": {"url": "https://example.com/hooks/invoices", "max_retries": 10, "secret": "billing"},
         },
         "at a local time": {"id": "dentist", "at": "2026-11-02T15:30:00", "timezone": "America/New_York"},
@@ -75,6 +76,7 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "topic": "team.standup",
             "sequence": 1,
             "last_due_at": "2026-07-10T07:00:00Z",
+            "labels": {"team": "web"},
             "history": [
                 {
                     "at": "2026-07-10T07:00:00.004213Z",
