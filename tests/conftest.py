@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.support.application import Application, an_application
 from tests.support.eventually import PATIENCE
+from tests.support.measured import MEASURES
 from tests.support.spare_stores import SpareStores
 from tests.support.stores import (
     Site,
@@ -26,11 +27,16 @@ settings.register_profile("duebell", deadline=None, suppress_health_check=[Healt
 settings.load_profile("duebell")
 
 TESTS = Path(__file__).parent
-# Where `make test` measures coverage. Elsewhere the services are processes of their own, which are not measured.
+# Where `make test` measures coverage in the process of the test. Elsewhere services are processes of their own.
 MEASURED = {"unit", "integration", "simulation"}
 # Measuring makes a thousand examples of one property take twice as long, and what they reach others reach, too. And it
 # must not count as time of what has a limit on its time.
 NOT_MEASURED = {"test_bombs.py", "test_local_queue_states.py"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("cov_source", None):
+        os.environ[MEASURES] = "1"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.eventually import PATIENCE
+from tests.support.measured import measured_environment
 from tests.support.services import ROOT
 from tests.support.stores import Site
 
@@ -46,7 +47,8 @@ class Operator:
 async def an_operator(where: Site | Mapping[str, str] | None) -> AsyncIterator[Operator]:
     """Without a site: whose environment names no stores."""
     environment = where.environment if isinstance(where, Site) else where
-    process = await _python("tests.cli.operator_process", environment=environment)
+    measured = {**(environment or {}), **measured_environment()}
+    process = await _python("tests.cli.operator_process", environment=measured)
     try:
         yield Operator(process)
     finally:

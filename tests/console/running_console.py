@@ -19,6 +19,7 @@ from stack.ports import LOOPBACK, free_port
 from stack.services import answers
 from tests.console.sample_jobs import QUEUE, schedule_samples, send_commands
 from tests.support.eventually import PATIENCE, eventually
+from tests.support.measured import measured_environment
 from tests.support.services import ServiceProcess, service_process
 from tests.support.stores import Site, Stores, new_site
 
@@ -152,6 +153,7 @@ def _start(running: ExitStack, site: Site, directory: Path, loop: LoopThread) ->
             METRICS_PORT=str(health_port),
             CONSOLE_USERS=f"{OPERATOR}:operator+payloads:{hashed} {VIEWER}:viewer:{hashed} robot:viewer:-",
             CONSOLE_TRUSTED_PROXIES="127.0.0.2/32",
+            **measured_environment(),
         )
     )
     console = RunningConsole(f"http://{LOOPBACK}:{port}", port, health_port, site, loop, process)
