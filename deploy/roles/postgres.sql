@@ -1,5 +1,5 @@
 -- One login per service, and one for people on call, who only read. For psql: run it as the operator, as often as you
--- like; passwords come from the environment.
+-- like; passwords come from the environment. The operator needs CREATEROLE, and need not be a superuser.
 -- What each of them may do is in shared/postgres/grants.sql, which every `python -m shared.migrate` applies: so roles first,
 -- then migrate. The local stack and docker-compose.yml do exactly that.
 
@@ -14,10 +14,10 @@ select 'create role ' || name
  where name not in (select rolname from pg_roles)
 \gexec
 
-alter role duebell_consumer login nosuperuser nocreatedb nocreaterole password :'consumer';
-alter role duebell_producer login nosuperuser nocreatedb nocreaterole password :'producer';
-alter role duebell_delivery login nosuperuser nocreatedb nocreaterole password :'delivery';
-alter role duebell_reader login nosuperuser nocreatedb nocreaterole password :'reader';
+alter role duebell_consumer login password :'consumer';
+alter role duebell_producer login password :'producer';
+alter role duebell_delivery login password :'delivery';
+alter role duebell_reader login password :'reader';
 
 alter role duebell_reader set default_transaction_read_only = on;
 
