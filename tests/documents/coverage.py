@@ -35,6 +35,10 @@ RUN_ELSEWHERE = {
     ("docs/command-line.md", "sh"): "cli/test_docs.py::test_every_example_of_the_page_runs",
     ("docs/command-line.md", "text"): "cli/test_docs.py::test_every_example_of_the_page_runs",
     ("docs/how-it-works.md", "mermaid"): _DIAGRAMS,
+    (
+        "docs/operations/backup.md",
+        "sh",
+    ): "acceptance/test_restore.py::test_a_restored_database_goes_on_beside_a_broker_that_is_newer",
 }
 
 # Lines of blocks that are run here, which are left out, because other tests do the same with more care.
