@@ -105,6 +105,10 @@ dashboards: setup ## write Grafana's dashboards anew after a change in tools/das
 kubernetes: setup ## write the alerts for Kubernetes anew after a change in deploy/prometheus/alerts.yml
 	@$(PY) -m tools.kubernetes
 
+screenshots: setup ## make the pictures of docs/console.md anew (ARGS="now schedules", or ARGS="--whole DIRECTORY" to look at)
+	@sh stack/setup.sh chromium
+	@$(RUN) -m tools.screenshots $(ARGS)
+
 contract: setup ## write docs/asyncapi.yaml and docs/schemas anew after a change in shared/contract/messages.py
 	@$(PY) -m tools.contract
 

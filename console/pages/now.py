@@ -17,7 +17,11 @@ from shared.reading.history import lateness_by_minute
 from shared.reading.overview import MAX_COUNTED, Overview, read_overview
 
 EVERY_SECONDS = 2.0
-WITHIN = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))
+WITHIN = {
+    "Due in a minute": timedelta(minutes=1),
+    "Due in an hour": timedelta(hours=1),
+    "Due in a day": timedelta(days=1),
+}
 _PAGES_OF_COMMANDS = {
     "duebell list --to now": "/schedules?state=pending",
     "duebell list --refused": "/schedules?state=refused",
@@ -70,8 +74,13 @@ def _breakers(overview: Overview) -> list[tuple[str, timedelta]]:
 async def _quick(console: Console) -> dict[str, Any]:
     async with console.reading() as connection:
         overview = await read_overview(connection)
-        due = await count_due_within(connection, overview.now, *WITHIN)
-    return {"overview": overview, "due": due, "queues": await count_messages(console.commands.broker, console.names)}
+        due = await count_due_within(connection, overview.now, *WITHIN.values())
+    numbers = [(name, overview.now + ahead, jobs) for (name, ahead), jobs in zip(WITHIN.items(), due, strict=True)]
+    return {
+        "overview": overview,
+        "due": numbers,
+        "queues": await count_messages(console.commands.broker, console.names),
+    }
 
 
 async def _slow(console: Console) -> dict[str, Any]:

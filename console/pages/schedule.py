@@ -61,6 +61,8 @@ async def _read(visit: Visit) -> dict[str, Any]:
     explanation = explain(facts, visit.zone)
     verdict: Answer | None = None
     rule = RuleSpec.from_json(job.rule) if job and job.rule else None
+    upcoming = _upcoming(job, rule)
+    path, name = PAGES_OF_CAUSES.get(explanation.cause.value, ("", ""))
     return {
         "job_id": job_id,
         "job": job,
@@ -69,7 +71,10 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "says": explanation.says,
         "to_do": explanation.to_do,
         "tone": TONES.get(explanation.cause.value, "info"),
-        "upcoming": _upcoming(job, rule),
+        "upcoming": upcoming,
+        "has_notes": any(one.note for one in upcoming),
+        "leads_to": visit.console.renderer.url(path, job=job_id) if path else "",
+        "leads_to_name": name,
         "entries": facts.entries[:MAX_TIMELINE],
         "more_entries": len(facts.entries) > MAX_TIMELINE,
         "describe_entry": describe_entry,
@@ -99,6 +104,12 @@ TONES = {
         "bad",
     ),
 }  # fmt: skip
+# Where to act on what the sentence tells.
+PAGES_OF_CAUSES = {
+    "unrouted": ("/unrouted", "To its unrouted events"),
+    "rejected": ("/parked", "To its parked messages"),
+    **dict.fromkeys(("webhook_failed", "forbidden_address", "secret_missing"), ("/deliveries", "To its deliveries")),
+}
 ENTRY_TONES = {
     **dict.fromkeys(("fired", "delivered"), "good"),
     **dict.fromkeys(("accepted", "rescheduled", "resumed", "triggered", "replayed"), "info"),

@@ -67,6 +67,9 @@
   document.addEventListener("htmx:sse:error", () => showState("lost"));
   document.addEventListener("htmx:after:swap", updateDistances);
 
+  // On a phone the pages' names are wider than the screen.
+  document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
   // --- Keys ---
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -88,6 +91,7 @@
     const boxes = [...document.querySelectorAll("input[data-mark]")];
     const count = boxes.filter((box) => box.checked).length;
     bar.querySelector("[data-count]").textContent = String(count);
+    bar.classList.toggle("is-empty", count === 0);
     for (const one of bar.querySelectorAll("button")) one.disabled = count === 0;
     const all = document.getElementById("mark-all");
     if (all) {

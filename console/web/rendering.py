@@ -68,6 +68,7 @@ class Renderer:
             when=times.when,
             clock=times.clock,
             local=times.local,
+            field_time=times.field_time,
             **values,
         )
 
@@ -108,6 +109,10 @@ class Times:
         """Write the whole local time with its zone."""
         local = instant.astimezone(self._zone)
         return f"{local:%a %Y-%m-%d %H:%M:%S} {local.tzname()}"
+
+    def field_time(self, instant: datetime) -> str:
+        """Write the local time as a field of a form has it, and a filter reads it."""
+        return f"{instant.astimezone(self._zone):%Y-%m-%dT%H:%M:%S}"
 
 
 def here_with_query(visit: Visit) -> str:

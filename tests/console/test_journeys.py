@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.console.conftest import open_page
+from tests.console.browsers import open_page
 from tests.console.running_console import OPERATOR, PASSWORD, VIEWER, RunningConsole
 from tests.support.npm_project import installed_project
 from tests.support.services import ROOT
