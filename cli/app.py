@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from cli import commands, delay, deliveries, job_list, job_show, parked, preview, status, unrouted, why
+from cli import commands, delay, delayed, deliveries, job_list, job_show, parked, preview, status, unrouted, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
@@ -44,6 +44,7 @@ app.command(rich_help_panel="Looking")(why.why)
 app.command(rich_help_panel="Looking")(preview.preview)
 app.command(rich_help_panel="Looking")(status.status)
 app.add_typer(delay.app, name="delay", rich_help_panel=DELAYED_PANEL)
+app.add_typer(delayed.app, name="delayed", rich_help_panel=DELAYED_PANEL)
 app.add_typer(deliveries.app, name="deliveries", rich_help_panel=KEPT)
 app.add_typer(parked.app, name="parked", rich_help_panel=KEPT)
 app.add_typer(unrouted.app, name="unrouted", rich_help_panel=KEPT)

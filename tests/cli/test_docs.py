@@ -20,6 +20,12 @@ from tests.support.stores import Site
 
 PAGE = (ROOT / "docs/command-line.md").read_text()
 
+DELAYED = """
+insert into delayed_messages (exchange, routing_key, header, body, due_at, message_id)
+select 'orders', 'invoice', '\\x0000', 'body', now() + interval '30 minutes', 'order-' || n
+  from generate_series(42, 43) as n
+"""
+
 
 def examples(page: str) -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
@@ -38,6 +44,7 @@ async def test_every_example_of_the_page_runs(site: Site, app: Application, data
         hook = {"url": receiver.url, "max_retries": 0}
         await app.request({"id": "hooked", "at": "2020-01-01T00:00:00Z", "webhook": hook})
         await wait_for_delivery(database, "hooked", "FAILED")
+        await database.execute(DELAYED)
         failed = await database.fetchval("select id from deliveries")
         await app.ask({"id": "bad"})
         await eventually_count(app, site.names.parked, 1)
