@@ -57,7 +57,9 @@ def main() -> int:
 
 def _run(release: Release, chosen: Sequence[Step], system: System, row: Row) -> None:
     began = time.monotonic()
-    system.prepare(_files(), ROOT)
+    system.make_base()
+    # Listed only now: making the base takes minutes, in which files may come and go.
+    system.put(_files(), ROOT)
     # Some tests ask git which files there are.
     system.run("git", ("sh", "-c", "git init -q && git add -A"), {})
     for step in chosen:

@@ -62,11 +62,14 @@ class System:
         self.records = directory / "children"
         self._tell = tell
 
-    def prepare(self, files: Sequence[Path], source: Path) -> None:
-        """Make the base if it is missing, and put the files of the project into the layer."""
+    def make_base(self) -> None:
+        """Make the base, unless it is there from an earlier run."""
         self.logs.mkdir(parents=True, exist_ok=True)
         if not self.base.exists():
-            self._make_base()
+            self._bootstrap()
+
+    def put(self, files: Sequence[Path], source: Path) -> None:
+        """Put the files of the project into the layer."""
         project = self.layer / "changes" / "duebell"
         for file in files:
             (project / file).parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +86,7 @@ class System:
         status, log = self.run("versions", command, {})
         return log.read_text().strip() if status == 0 else ""
 
-    def _make_base(self) -> None:
+    def _bootstrap(self) -> None:
         unfinished = CACHE / f"{self.release}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         packages = CACHE / "apt" / self.release
