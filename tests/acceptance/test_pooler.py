@@ -3,7 +3,6 @@ console, the migrations and the command line do their work, and leave nothing be
 """
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -46,14 +45,15 @@ class Pooler:
     def address(self, direct: str) -> str:
         return direct.replace(f":{urlsplit(direct).port}/", f":{self.port}/")
 
-    def environment_of(self, service: str) -> dict[str, str]:
+    def direct(self, service: str) -> str:
+        """With TEST_SERVICES=pooler, the usual address leads to a pooler, whose sessions are not few."""
         given = self.site.environment_of(service)
-        return {**given, "DATABASE_URL": self.address(given["DATABASE_URL"])}
+        return given.get("DATABASE_DIRECT_URL", given["DATABASE_URL"])
 
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get("TEST_SERVICES") == "pooler", reason="the stores are behind a pooler already"
-)
+    def environment_of(self, service: str) -> dict[str, str]:
+        given = {**self.site.environment_of(service), "DATABASE_URL": self.address(self.direct(service))}
+        given.pop("DATABASE_DIRECT_URL", None)
+        return given
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ async def test_the_console_reads_behind_it(pooler: Pooler, tmp_path: Path) -> No
 
 
 async def test_with_a_direct_address_the_producer_listens(pooler: Pooler, tmp_path: Path) -> None:
-    health, direct = str(free_port()), pooler.site.environment_of("producer")["DATABASE_URL"]
-    environment = {**pooler.environment_of("producer"), "DATABASE_DIRECT_URL": direct}
+    health = str(free_port())
+    environment = {**pooler.environment_of("producer"), "DATABASE_DIRECT_URL": pooler.direct("producer")}
     with service_process("producer", environment, tmp_path, METRICS_PORT=health) as producer:
         await eventually(lambda: is_ready(int(health)))
         assert "polling_only" not in (await health_of(int(health)))[1]
