@@ -2,6 +2,7 @@
 command returns while it may be lost.
 """
 
+import sys
 from collections.abc import AsyncIterable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Literal, Self, Unpack, overload
 from uuid import uuid4
 
 from duebell.address import check_url, user_of
+from duebell.app_id import check_app_id, program_name
 from duebell.bulk import send_many
 from duebell.errors import Conflict, Rejected
 from duebell.link import Link
@@ -39,8 +41,17 @@ class Commands:
     revision or a higher one. With `wait=False` it returns None at the broker's confirm, and a refusal is not noticed.
     """
 
-    def __init__(self, url: str, prefix: str = "", *, owner: bool = False, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        url: str,
+        prefix: str = "",
+        *,
+        owner: bool = False,
+        app_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
         self._url = check_url(url)
+        self._app_id = program_name(sys.argv) if app_id is None else check_app_id(app_id)
         self._prefix = prefix
         self._timeout = timeout
         self._user_id = user_of(url) if owner else None
@@ -219,7 +230,14 @@ class Commands:
             raise RuntimeError("use it as `async with Scheduler(…) as duebell:`")
         kind = type(command).__name__
         outgoing = Outgoing(
-            command.id, kind, ROUTING_KEYS[kind], encoded(command), datetime.now(UTC), self._user_id, headers or {}
+            command.id,
+            kind,
+            ROUTING_KEYS[kind],
+            encoded(command),
+            datetime.now(UTC),
+            self._user_id,
+            self._app_id,
+            headers or {},
         )
         seconds = self._timeout if timeout is None else timeout
         if not wait:

@@ -15,4 +15,5 @@ class Outgoing:
     body: bytes
     made_at: datetime
     user_id: str | None = None
+    app_id: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -21,6 +21,7 @@ class Scheduler(Commands):
 
     prefix   the AMQP_PREFIX of the Duebell that is meant, if it has one
     owner    say who asks (AMQP's user_id, which the broker checks): no other user may then change the job
+    app_id   the application's name for the history of a job; missing: the name of the program that runs
     timeout  seconds for each command, connecting and sending again included; a call may set its own
     """
 

@@ -52,6 +52,7 @@ class Session:
             delivery_mode=DeliveryMode.PERSISTENT,
             timestamp=outgoing.made_at,
             user_id=outgoing.user_id,
+            app_id=outgoing.app_id,
             headers=dict(outgoing.headers),
             reply_to=reply_to,
             correlation_id=correlation_id,

@@ -30,8 +30,16 @@ def _blocking(
 class Scheduler:
     """Arguments as those of `duebell.Scheduler`."""
 
-    def __init__(self, url: str, prefix: str = "", *, owner: bool = False, timeout: float = DEFAULT_TIMEOUT) -> None:
-        self._commands = Commands(url, prefix, owner=owner, timeout=timeout)
+    def __init__(
+        self,
+        url: str,
+        prefix: str = "",
+        *,
+        owner: bool = False,
+        app_id: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self._commands = Commands(url, prefix, owner=owner, app_id=app_id, timeout=timeout)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 

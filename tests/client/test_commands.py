@@ -168,6 +168,11 @@ async def test_status_says_how_a_job_stands_and_nothing_of_an_id_without_one(
         assert (invalid["error"], ended["outcome"]) == ("InvalidCommand", "cancelled")
         assert (job["id"], job["status"], job["revision"], job["topic"], job["sequence"]) == ("a", "pending", 5, "t", 0)
         assert (job["upcoming"][0], len(job["upcoming"]), job["history"]) == (job["next_run_at"], 2, [])
+        [told] = await installed.given(OWNER="yes").run(*calls(("status", ["a"], {})))
+        assert [(entry["what"], entry["app_id"]) for entry in told["history"]][:2] == [
+            ("cancelled", "commands"),
+            ("accepted", "commands"),
+        ], "the name of the program that sent them"
         [of_a_stranger] = await installed.run(*calls(("status", ["a"], {})))
         if stores.rabbitmq:
             assert of_a_stranger["error"] == "Rejected"
