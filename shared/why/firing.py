@@ -1,6 +1,7 @@
 """What became of the last occurrence of a job. Pure."""
 
 from shared.contract.history import What
+from shared.contract.job_status import OPEN
 from shared.contract.names import due_routing_key
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
@@ -57,4 +58,6 @@ def _dropped(facts: Facts, job: Job, entry: Entry, times: Times) -> Explanation:
         f"Dropped {times.at(entry.at)}: its occurrence of {times.at(entry.due_at)}, was later than "
         f"misfire_grace_seconds allow, and its misfire policy is {policy}."
     )
-    return Explanation(Cause.MISFIRE, says, f"Fire it now: {command('trigger', facts.job_id)}.")
+    if job.status in OPEN:
+        return Explanation(Cause.MISFIRE, says, f"Fire it now: {command('trigger', facts.job_id)}.")
+    return Explanation(Cause.MISFIRE, says, f"Schedule it again, with a revision higher than {job.revision}.")

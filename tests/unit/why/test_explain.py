@@ -197,8 +197,11 @@ def test_an_occurrence_that_its_misfire_policy_has_dropped() -> None:
     assert line(facts(a_done_job(sequence=0, last_due_at=None), dropped)) == (
         Cause.MISFIRE,
         "Dropped 2026-07-10 08:59:00 UTC, 60 s ago: its occurrence of 2026-07-10 08:00:00 UTC, 60 min ago, was later "
-        "than misfire_grace_seconds allow, and its misfire policy is skip. Fire it now: `duebell trigger invoice-42`.",
+        "than misfire_grace_seconds allow, and its misfire policy is skip. Schedule it again, with a revision higher "
+        "than 1.",
     )
+    cause, says = line(facts(a_job(timezone="UTC"), dropped))
+    assert (cause, says.endswith("Fire it now: `duebell trigger invoice-42`.")) == (Cause.MISFIRE, True)
 
 
 def test_an_event_that_no_queue_is_bound_for() -> None:
