@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -35,6 +36,7 @@ async def ask(channel: AbstractChannel, routing_key: str, command: dict[str, Any
         aio_pika.Message(
             json.dumps(command).encode(),
             message_id=uuid4().hex,
+            app_id="example.aio_pika",  # the history of a job says who sent a command
             content_type="application/json",
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
             timestamp=datetime.now(UTC),
@@ -49,6 +51,9 @@ async def ask(channel: AbstractChannel, routing_key: str, command: dict[str, Any
 async def main(job_id: str, seconds: str = "2", payload: str = "null") -> int:
     command = {
         "id": job_id,
+        # The highest revision wins: the same id again replaces the schedule, or uses an id again that has ended. A
+        # command that is sent again keeps its revision, and is a duplicate.
+        "revision": time.time_ns() // 1000,
         "at": (datetime.now(UTC) + timedelta(seconds=float(seconds))).isoformat(),
         "topic": "reminders.python",
         "payload": json.loads(payload),

@@ -59,6 +59,7 @@ async function ask(channel, routingKey, type, command) {
       Buffer.from(JSON.stringify(command)),
       {
         type,
+        appId: "example.javascript", // the history of a job says who sent a command
         messageId,
         correlationId,
         replyTo: queue,
@@ -89,6 +90,9 @@ async function publish(connection) {
   const channel = await connection.createConfirmChannel();
   const command = {
     id,
+    // The highest revision wins: the same id again replaces the schedule, or uses an id again that has ended. A command
+    // that is sent again keeps its revision, and is a duplicate.
+    revision: Date.now() * 1000,
     at: new Date(Date.now() + Number(seconds) * 1000).toISOString(),
     topic: "reminders.javascript",
     payload: JSON.parse(payload),
