@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from stack.ports import free_port
