@@ -105,6 +105,18 @@ async def test_a_firing_that_is_rolled_back_is_not_told(site: Site, app: Applica
     assert await told(database, "job-000001", "what") == ["fired"]
 
 
+async def test_a_change_that_the_history_cannot_tell_is_not_made(site: Site, app: Application, database: Any) -> None:
+    await database.execute("""
+        create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+        create trigger refuse before insert on history for each row when (new.job_id = 'tea') execute function refuse()
+        """)
+    async with running_consumer(site):
+        refused = await app.ask({"id": "tea", "at": FAR})
+        accepted = await app.ask({"id": "coffee", "at": FAR})
+    assert (refused["outcome"], accepted["outcome"]) == ("rejected", "accepted")
+    assert await database.fetch("select id from jobs") == [("coffee",)]
+
+
 async def test_an_event_that_no_queue_is_bound_for_is_told_with_its_routing_key(site: Site, database: Any) -> None:
     async with an_application(site, listen_to=None), running_producer(site):
         await insert_due(database, 1, topic="biling.reminder")

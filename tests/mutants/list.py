@@ -69,6 +69,37 @@ _CONSUMER = (
         tests=("tests/unit/test_cancelling.py::test_an_older_cancel_leaves_a_job_of_a_later_revision_alone",),
     ),
     Mutant(
+        name="change-without-its-history",
+        harm="A job is changed by a transaction that the history is not in, and no entry ever tells of it.",
+        file="consumer/handler.py",
+        before="""
+            await add_entries(connection, tell_requests(requests, answers, jobs), self.history)
+""",
+        after="""
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as other:
+            await add_entries(other, tell_requests(requests, answers, jobs), self.history)
+""",
+        tests=("tests/integration/test_history.py::test_a_change_that_the_history_cannot_tell_is_not_made",),
+    ),
+    Mutant(
+        name="cancel-of-a-misspelt-id",
+        harm="A cancel of an id that Duebell does not know is answered as if the job had been cancelled.",
+        file="consumer/commands/cancel.py",
+        before="return Answer(cancel.id, Outcome.UNKNOWN, errors=(unknown,), changed=True)",
+        after="return Answer(cancel.id, Outcome.CANCELLED, errors=(unknown,), changed=True)",
+        tests=(
+            "tests/unit/test_cancelling.py::test_a_cancel_of_an_unknown_id_says_so_and_the_next_one_finds_it_cancelled",
+        ),
+    ),
+    Mutant(
+        name="mark-counts-as-a-life",
+        harm="An id that was cancelled before its first request has other keys than its receiver can work out.",
+        file="consumer/store/jobs.py",
+        before="select m.id, 'cancelled', m.revision, m.owner, 0, 'default', 'all', 0, now()",
+        after="select m.id, 'cancelled', m.revision, m.owner, 1, 'default', 'all', 0, now()",
+        tests=("tests/integration/test_lives.py::test_the_life_after_a_mark_is_the_first_one",),
+    ),
+    Mutant(
         name="new-life-keeps-its-count",
         harm="The sequence of a new life goes on where the last one ended, and its events seem to be missing some.",
         file="consumer/store/jobs.py",
@@ -133,6 +164,14 @@ _PRODUCER = (
         before="key = idempotency_key(job.id, due_at, job.topic, job.trigger_id, job.life)",
         after="key = idempotency_key(job.id, _format_fired_at(fired_at), job.topic, job.trigger_id, job.life)",
         tests=("tests/unit/test_due_event.py::test_an_occurrence_that_is_published_again_has_the_same_key",),
+    ),
+    Mutant(
+        name="every-life-is-claimed-as-the-first",
+        harm="An id that is used again for the same moment has the keys of its first life: receivers skip what rings.",
+        file="producer/store/lanes.py",
+        before="null as trigger_id, life, rule is null",
+        after="null as trigger_id, 1 as life, rule is null",
+        tests=("tests/integration/test_lives.py::test_each_life_of_an_id_is_fired_with_keys_and_numbers_of_its_own",),
     ),
     Mutant(
         name="paused-job-rings",
