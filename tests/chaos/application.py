@@ -5,6 +5,7 @@ every reply, and records all of them in the ledger. Of Duebell it knows the cont
 import asyncio
 import json
 from collections import deque
+from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
@@ -22,6 +23,8 @@ HEARS = "due.#"
 CONFIRM_SECONDS = 4.0
 AGAIN_SECONDS = 0.3
 PREFETCH = 200
+# More would wait for their confirms longer than CONFIRM_SECONDS after an outage, and be sent again and again.
+MAX_UNCONFIRMED = 200
 # Commands that are kept, to be sent again: some minutes' worth.
 MAX_KEPT = 20_000
 MAX_SENT_AGAIN_AT_ONCE = 50
@@ -41,6 +44,7 @@ class Application:
     def __init__(self, url: str, ledger: Ledger) -> None:
         self._ledger = ledger
         self._names = Names()
+        self._room = asyncio.Semaphore(MAX_UNCONFIRMED)
         self._sent: deque[tuple[datetime, str, dict[str, object], str]] = deque(maxlen=MAX_KEPT)
         self._commands: AbstractExchange | None = None
         self.publishing = ReconnectingConnection(url, "chaos-publishes", self._prepare_publishing)
@@ -85,7 +89,8 @@ class Application:
         while True:
             tries += 1
             try:
-                await self._try_to_send(key, content, correlation_id)
+                async with self._room:
+                    await self._try_to_send(key, content, correlation_id)
             except BROKER_ERRORS:
                 await asyncio.sleep(AGAIN_SECONDS)
             else:
@@ -116,12 +121,18 @@ class Application:
 
     async def _on_event(self, message: AbstractIncomingMessage) -> None:
         self._ledger.heard.append(read_event(message.body, now()))
-        await message.ack()
+        await _acknowledge(message)
 
     async def _on_reply(self, message: AbstractIncomingMessage) -> None:
         kind, revision, job = (message.correlation_id or "").split(maxsplit=2)
         outcome = json.loads(message.body)["outcome"]
         self._ledger.replies.append(Reply(job, Kind(kind), int(revision), outcome, now()))
+        await _acknowledge(message)
+
+
+async def _acknowledge(message: AbstractIncomingMessage) -> None:
+    """Acknowledge the message. If the channel is lost, it comes again."""
+    with suppress(*BROKER_ERRORS):
         await message.ack()
 
 

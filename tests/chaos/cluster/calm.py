@@ -10,7 +10,7 @@ from tests.chaos.observed import ObservedSystem
 ON_TIME = timedelta(seconds=2)
 CALM = timedelta(seconds=3)
 ENOUGH = 20
-MAX_SECONDS = 90.0
+MAX_SECONDS = 60.0
 LOOK_SECONDS = 0.5
 
 
