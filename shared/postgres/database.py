@@ -11,6 +11,7 @@ lost.
 import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import asyncpg
 
@@ -63,6 +64,7 @@ class Database:
         self._urls = [str(address.with_host(host)) for host in address.hosts]
         self._hosts = address.hosts
         self._first = 0  # the host that was used last
+        self._sessions: WeakSet[Session] = WeakSet()  # on that host
         self._timelines: dict[
             str, int
         ] = {}  # the newest that a session was opened on, by the id of the database system
@@ -86,9 +88,20 @@ class Database:
             except RETRYABLE_ERRORS as error:
                 problems.append(f"{self._hosts[number]}: {describe(error)}")
             else:
-                self._first = number
+                if number != self._first:
+                    self._leave_host()
+                    self._first = number
+                self._sessions.add(session)
                 return session
         raise ConnectionError("; ".join(problems))
+
+    def _leave_host(self) -> None:
+        """End the sessions on the host that was used last. It may be silent: each statement would wait for its timeout.
+        Or it may be a primary no more, and not know it.
+        """
+        for session in self._sessions:
+            session.terminate()
+        self._sessions.clear()
 
     async def connect_for_pool(self, *_: object, **options: Any) -> Session:  # noqa: ANN401
         """Open a session for asyncpg's pool, which passes the address, too."""
