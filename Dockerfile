@@ -1,5 +1,5 @@
-# One image for all: `python -m consumer`, `producer`, `delivery`, `shared.migrate`, `shared.topology`, and the example
-# receiver; and the command line, `duebell`.
+# One image for all: `python -m consumer`, `producer`, `delivery`, `console`, `shared.migrate`, `shared.topology`, and
+# the example receiver; and the command line, `duebell`.
 FROM python:3.13.5-slim-bookworm AS packages
 WORKDIR /build
 COPY requirements.lock ./

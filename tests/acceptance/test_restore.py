@@ -1,7 +1,5 @@
 """docs/operations/backup.md, followed on real processes: a dump, more work, a restore beside a broker that is newer."""
 
-import os
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -13,13 +11,13 @@ from urllib.parse import urlsplit, urlunsplit
 import aio_pika
 import asyncpg
 
-from stack.unprivileged import find_programs
 from tests.documents.blocks import blocks_of
 from tests.documents.terminal import Terminal
 from tests.support.application import Application
 from tests.support.eventually import PATIENCE, eventually
+from tests.support.operator_terminal import operator_terminal
 from tests.support.receiver import Receiver, a_receiver
-from tests.support.services import ROOT, service_process
+from tests.support.services import service_process
 from tests.support.stores import Site
 
 BACK_UP, RESTORE, LOOK, LOST_WEBHOOKS = [
@@ -42,24 +40,6 @@ def restored(site: Site) -> Site:
 
 def _in_restored(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{RESTORED}"))
-
-
-@contextmanager
-def a_terminal(site: Site, directory: Path) -> Iterator[Terminal]:
-    """An operator's shell, which knows the programs that the page names."""
-    (directory / "duebell").symlink_to(ROOT / "duebell")
-    places = [str(directory), str(Path(sys.executable).parent), str(find_programs()), os.environ["PATH"]]
-    environment = {
-        **site.environment,
-        "RESTORED_URL": _in_restored(site.database_url),
-        "PATH": ":".join(places),
-        "PYTHONPATH": str(ROOT),
-    }
-    terminal = Terminal(directory, environment)
-    try:
-        yield terminal
-    finally:
-        terminal.close()
 
 
 @asynccontextmanager
@@ -101,9 +81,9 @@ async def test_a_restored_database_goes_on_beside_a_broker_that_is_newer(
     site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     past = _seconds_ago(1.5 * HOUR)
-    (tmp_path / "terminal").mkdir()
+    environment = {**site.environment, "RESTORED_URL": _in_restored(site.database_url)}
     async with a_receiver() as receiver, a_database_to_restore_into(site):
-        with a_terminal(site, tmp_path / "terminal") as terminal:
+        with operator_terminal(tmp_path / "checkout", environment) as terminal:
             webhook = {"webhook": {"url": receiver.url}}
             with services(site, tmp_path, "consumer", "delivery"):
                 with services(site, tmp_path, "producer"):

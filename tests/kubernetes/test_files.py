@@ -1,5 +1,6 @@
 """The files of deploy/kubernetes are valid, and in step with the code. These tests need no kubectl."""
 
+import re
 from ipaddress import ip_network
 
 import kubernetes_validate
@@ -54,6 +55,11 @@ def test_a_misspelt_field_would_be_found() -> None:
     wrong = {**job, "spec": {**job["spec"], "backofLimit": 1}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_pods_run_as_the_user_of_the_image() -> None:
+    [user] = re.findall(r"^USER (\d+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert {pod["securityContext"]["runAsUser"] for pod in ALL_PODS.values()} == {int(user)}
 
 
 @pytest.mark.parametrize("pod", ALL_PODS.values(), ids=ALL_PODS.keys())
