@@ -6,7 +6,7 @@ dead-lettering. They are undone first: the expiration counts from the moment whe
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,6 +14,7 @@ import msgspec
 
 from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
 from consumer.commands.delayed_history import tell_stored
+from consumer.masstransit import CarriedOut, MassTransit
 from consumer.metrics import Metrics
 from consumer.store.delayed import StoredDelayed, register_exchanges, store_messages
 from shared.amqp.consuming import Inbox
@@ -35,7 +36,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     replaced: bool
 
 
-Result = Held | RefusedDelayed
+Result = Held | CarriedOut | RefusedDelayed
 
 ANOTHER_OWNER = "user_id: the message that waits under this duebell-id belongs to another user"
 
@@ -48,6 +49,7 @@ class DelayedHandler:
     publisher: Publisher
     names: Names
     metrics: Metrics
+    masstransit: MassTransit
     max_body_bytes: int
     publish_timeout: float
     operators: tuple[str, ...] = ()
@@ -59,24 +61,19 @@ class DelayedHandler:
 
         After the commit: each message that can be held has a row.
         """
-        read, yielder = [], LoopYielder()
+        all_read, yielder = [], LoopYielder()
         for message in messages:
-            read.append(self._read(message))
+            all_read.append(self._read(message))
             await yielder.give_way()
+        read = await self.masstransit.refuse_closed(all_read)
         reached(Point.CONSUMER_RECEIVED)
         results: dict[int, Result] = {
             position: each for position, each in enumerate(read) if isinstance(each, RefusedDelayed)
         }
-        waiting = {position: each for position, each in enumerate(read) if isinstance(each, DelayedMessage)}
+        waiting = {position: each for position, each in enumerate(read) if not isinstance(each, RefusedDelayed)}
         with self.metrics.delayed_store_seconds.time():
             for part in cut_by_name(waiting):
-                stored = await store_together_or_one_by_one(
-                    [waiting[position] for position in part],
-                    self._store_together,
-                    lambda _, error: RefusedDelayed(f"body: the database refused it: {error}"),
-                    self.metrics.split_batches.inc,
-                )
-                results.update(zip(part, stored, strict=True))
+                results.update(zip(part, await self._store_part([waiting[position] for position in part]), strict=True))
         return [results[position] for position in range(len(messages))]
 
     async def finish(self, messages: list[IncomingMessage], results: Sequence[Result], inbox: Inbox) -> None:
@@ -93,17 +90,31 @@ class DelayedHandler:
         reached(Point.CONSUMER_ACKNOWLEDGED)
         self._observe(results)
 
-    def _read(self, message: IncomingMessage) -> DelayedMessage | RefusedDelayed:
+    def _read(self, message: IncomingMessage) -> DelayedMessage | IncomingMessage | RefusedDelayed:
         try:
             if message.exchange == self.names.expired_exchange:
                 restored = undo_expiry(message, self.names.delayed)
                 if isinstance(restored, RefusedDelayed):
                     return restored
                 message = restored
+            if self.masstransit.sent(message):
+                return self.masstransit.read(message, datetime.now(UTC))
             return read_delayed(message, self.names.delay_prefix, datetime.now(UTC), self.max_body_bytes)
         except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
             get_log().error("delayed_unreadable", error=type(error).__name__)
             return RefusedDelayed(f"properties: cannot be read: {type(error).__name__}")
+
+    async def _store_part(self, part: Sequence[DelayedMessage | IncomingMessage]) -> Sequence[Result]:
+        """Store messages of which `cut_by_name` says that they go together, or carry out commands."""
+        messages = [each for each in part if isinstance(each, DelayedMessage)]
+        if not messages:
+            return await self.masstransit.carry_out([each for each in part if isinstance(each, IncomingMessage)])
+        return await store_together_or_one_by_one(
+            messages,
+            self._store_together,
+            lambda _, error: RefusedDelayed(f"body: the database refused it: {error}"),
+            self.metrics.split_batches.inc,
+        )
 
     async def _store_together(self, messages: Sequence[DelayedMessage]) -> list[Result]:
         targets = {message.exchange for message in messages}
@@ -130,25 +141,31 @@ class DelayedHandler:
 
     def _observe(self, results: Sequence[Result]) -> None:
         refused = [result for result in results if isinstance(result, RefusedDelayed)]
-        self.metrics.delayed_stored.inc(len(results) - len(refused))
+        self.metrics.delayed_stored.inc(sum(isinstance(result, Held) for result in results))
         self.metrics.delayed_replaced.inc(sum(isinstance(result, Held) and result.replaced for result in results))
         for error, count in Counter(result.error for result in refused).items():
             self.metrics.delayed_parked(error).inc(count)
             get_log().warning("delayed_parked", error=error, count=count)
 
 
-def cut_by_name(messages: dict[int, DelayedMessage]) -> Iterator[list[int]]:
+def cut_by_name(messages: Mapping[int, DelayedMessage | IncomingMessage]) -> Iterator[list[int]]:
     """Yield the positions of messages that can be stored by one statement, in the order of arrival: runs of messages
-    without a name, and runs of messages with different ones.
+    without a name, and runs of messages with different ones; and runs of commands.
     """
     part: list[int] = []
     names: set[tuple[str, str]] = set()
+    are_messages = True
     for position, message in messages.items():
-        key = None if message.name is None else (message.name, message.exchange)
-        fits = not names if key is None else bool(names) and key not in names
+        key = None
+        if isinstance(message, DelayedMessage) and message.name is not None:
+            key = message.name, message.exchange
+        fits = are_messages is isinstance(message, DelayedMessage) and (
+            not names if key is None else bool(names) and key not in names
+        )
         if part and not fits:
             yield part
             part, names = [], set()
+        are_messages = isinstance(message, DelayedMessage)
         part.append(position)
         names |= set() if key is None else {key}
     if part:

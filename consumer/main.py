@@ -8,9 +8,10 @@ from prometheus_client import CollectorRegistry
 from consumer.commands.webhook import WebhookRules
 from consumer.delayed import DelayedHandler
 from consumer.handler import BatchHandler
+from consumer.masstransit import MassTransit
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
-from shared.amqp.connection import Broker
+from shared.amqp.connection import Broker, virtual_host_of
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
 from shared.contract.names import Names
@@ -65,12 +66,21 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             webhook_rules=WebhookRules(settings.address_rules, settings.webhook_secret_names),
         )
 
+        masstransit = MassTransit(
+            pool=pool,
+            names=names,
+            virtual_host=virtual_host_of(settings.amqp_url),
+            max_body_bytes=settings.max_delayed_bytes,
+            commands=handler.store,
+        )
+
         def hold(publisher: Publisher) -> DelayedHandler:
             return DelayedHandler(
                 pool=pool,
                 publisher=publisher,
                 names=names,
                 metrics=metrics,
+                masstransit=masstransit,
                 max_body_bytes=settings.max_delayed_bytes,
                 publish_timeout=settings.publish_timeout_seconds,
                 operators=settings.operator_users,

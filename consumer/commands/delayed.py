@@ -64,7 +64,7 @@ def read_delayed(
         header = ContentHeader(message.header)
         moment = _read_moment(header, now)
         name = _read_name(header)
-        _move_user(header)
+        move_user(header)
         return DelayedMessage(
             exchange=message.exchange.removeprefix(delay_prefix),
             routing_key=message.routing_key_bytes,
@@ -161,7 +161,8 @@ def _read_name(header: ContentHeader) -> str | None:
     return name
 
 
-def _move_user(header: ContentHeader) -> None:
+def move_user(header: ContentHeader) -> None:
+    """Put the property `user_id` into a header: RabbitMQ takes the property from that user alone."""
     if user := header.short_text("user_id"):
         header.add_text(USER_HEADER, user)
     if user is not None:

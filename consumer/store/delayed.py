@@ -97,6 +97,14 @@ async def register_exchanges(connection: Connection, targets: Collection[str]) -
     await connection.execute(REGISTER_EXCHANGES, sorted(targets))
 
 
+FIND_OPEN = "select exchange from delay_exchanges where exchange = any($1::text[]) and closed_at is null"
+
+
+async def find_open(connection: Connection, targets: Collection[str]) -> set[str]:
+    """Return those of the targets whose delay exchanges are open."""
+    return {row["exchange"] for row in await connection.fetch(FIND_OPEN, sorted(targets))}
+
+
 # In the order of their numbers, as all that lock several rows: two cancels cannot deadlock.
 LOCK_WAITING = """
 with waiting as materialized (

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelAccessRefused, ChannelInvalidStateError
@@ -209,6 +209,11 @@ def urls_of_hosts(url: str) -> list[str]:
 def host_of(url: str) -> str:
     """Return the host and port of the URL of one host, without its password."""
     return parse_address(url).hosts[0]
+
+
+def virtual_host_of(url: str) -> str:
+    """Return the virtual host that AMQP_URL names. Without a path it is the default one."""
+    return unquote(parse_address(url).path.removeprefix("/")) or "/"
 
 
 async def connect_to_any(url: str, name: str, timeout: float) -> WireConnection:

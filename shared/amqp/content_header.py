@@ -145,6 +145,12 @@ class ContentHeader:
         self._changes.append((place, place, bytes((len(text),)) + text))
         self._set |= _FLAG_OF[name]
 
+    def add_persistence(self) -> None:
+        """Add the property `delivery_mode`, which the message does not have: it survives a restart of the broker."""
+        place = self._place_of("delivery_mode")
+        self._changes.append((place, place, b"\x02"))
+        self._set |= _FLAG_OF["delivery_mode"]
+
     def _place_of(self, name: str) -> int:
         """Return the place at which a property begins that the message does not have."""
         before = [end for other, (_, end) in self._places.items() if _FLAG_OF[other] > _FLAG_OF[name]]

@@ -11,7 +11,7 @@ from aio_pika.abc import AbstractChannel
 from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 from pamqp.common import FieldTable
 
-from shared.contract.names import Names
+from shared.contract.names import MASSTRANSIT_TOPIC, Names, due_routing_key
 from shared.errors import TopologyMissing
 
 # By default RabbitMQ 4 drops a message after 20 deliveries, older versions never. Duebell relies on neither: a crash
@@ -67,7 +67,7 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
     # there. Delay exchanges are bound by `declare_delay_exchange`.
     expired = await channel.declare_queue(names.expired, durable=True, arguments=_dead_letters_to_parked(names))
     await expired.bind(await channel.declare_exchange(names.expired_exchange, ExchangeType.FANOUT, durable=True))
-    await channel.declare_queue(
+    delayed = await channel.declare_queue(
         names.delayed,
         durable=True,
         arguments={
@@ -76,6 +76,9 @@ async def declare_topology(channel: AbstractChannel, names: Names) -> None:
             "x-delivery-limit": DELIVERY_LIMIT,
         },
     )
+    # As MassTransit declares the exchanges that it sends to: another type would be refused.
+    await delayed.bind(await channel.declare_exchange(names.masstransit, ExchangeType.FANOUT, durable=True))
+    await delayed.bind(events, due_routing_key(MASSTRANSIT_TOPIC, has_webhook=False))
     for target in names.delay_targets:
         await declare_delay_exchange(channel, names, target)
 

@@ -16,6 +16,9 @@ NAME_HEADER = b"duebell-id"
 # The user who sent it, as RabbitMQ has checked. RabbitMQ takes the property `user_id` from that user alone.
 USER_HEADER = b"duebell-user-id"
 
+# Events of MassTransit's recurring messages. They go to the consumer, which sends the messages.
+MASSTRANSIT_TOPIC = "duebell-masstransit"
+
 # Of an event: the key of its occurrence, the same in every copy.
 IDEMPOTENCY_HEADER = "idempotency-key"
 # Of a command: the name of the person who acts, as the command line and the console send it.
@@ -45,6 +48,8 @@ class Names:
         # For messages whose own `expiration` ran out before a consumer took them from `delayed`: see consumer.delayed.
         self.expired_exchange = prefix + "schedule.delayed-expired"
         self.expired = prefix + "scheduler.delayed-expired"
+        # For MassTransit applications, which name the exchange for each message in its body: see consumer.masstransit.
+        self.masstransit = prefix + "schedule.masstransit"
         self.unrouted = prefix + "scheduler.unrouted"
         self.parked = prefix + "scheduler.parked"
 
@@ -59,6 +64,7 @@ class Names:
             self.unrouted_copies,
             self.parking,
             self.expired_exchange,
+            self.masstransit,
             *(self.delay_exchange(target) for target in self.delay_targets),
         )
         self.queues = (self.inbox, self.deliveries, self.delayed, self.expired, self.unrouted, self.parked)
