@@ -37,11 +37,15 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
+            auto_reload=False,
         )
         self._templates.globals.update(
             {"url": self.url, "static": self.static, "seconds": _seconds, "version": VERSION}
         )
         self._templates.filters.update({"number": _number, "duration": describe_duration})
+        # Compiled now, and not while the first visitors wait.
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
 
     def url(self, path: str, **query: object) -> str:
         """Return a link to a page. Parts of the query that are None or empty are left out."""

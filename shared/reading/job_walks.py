@@ -29,10 +29,9 @@ select id, retry_at as moment, {_MATCHES} and ($8::text is distinct from 'refuse
 
 _PENDING = f"select * from (({_READY}) union all ({_WAITING})) as pending order by moment, id limit $7::int"  # noqa: S608
 
-# No index has paused jobs in the order of their next run: all of them are read.
 _PAUSED = f"""
 select id, next_run_at as moment, {_MATCHES} and $8::text is not null as fits from jobs
- where status = 'paused' and finished_at is null
+ where status = 'paused'
    and next_run_at >= greatest($3::timestamptz, $5::timestamptz, '-infinity')
    and next_run_at < coalesce($4::timestamptz, 'infinity')
    and (next_run_at, id) > (coalesce($5, '-infinity'), coalesce($6::text, ''))
@@ -42,6 +41,15 @@ select id, next_run_at as moment, {_MATCHES} and $8::text is not null as fits fr
 _ENDED = f"""
 select id, finished_at as moment, {_MATCHES} and status = $8::text as fits from jobs
  where status <> 'pending'
+   and finished_at >= coalesce($3::timestamptz, '-infinity')
+   and finished_at < coalesce($4::timestamptz, 'infinity') and finished_at <= coalesce($5::timestamptz, 'infinity')
+   and (finished_at, id) < (coalesce($5, 'infinity'), coalesce($6::text, ''))
+ order by finished_at desc, id desc limit $7::int
+"""  # noqa: S608
+
+_CANCELLED = f"""
+select id, finished_at as moment, {_MATCHES} and $8::text is not null as fits from jobs
+ where status = 'cancelled'
    and finished_at >= coalesce($3::timestamptz, '-infinity')
    and finished_at < coalesce($4::timestamptz, 'infinity') and finished_at <= coalesce($5::timestamptz, 'infinity')
    and (finished_at, id) < (coalesce($5, 'infinity'), coalesce($6::text, ''))
@@ -76,21 +84,43 @@ select labeled.key as id, null::timestamptz as moment,
  order by labeled.job_id
 """  # noqa: S608
 
+# The open jobs of a topic and of those below it, by their moment: all of them are read. See MAX_ROWS_OF_TOPIC.
+_OF_TOPIC = f"""
+select id, moment, fits
+  from (select id, coalesce(retry_at, next_run_at) as moment,
+               {_MATCHES} and ($8::text <> 'refused' or (refusals > 0 and retry_at is not null)) as fits
+          from ((select * from jobs where status in ('pending', 'paused') and topic collate "C" = $2)
+                union all
+                (select * from jobs where status in ('pending', 'paused')
+                    and topic collate "C" > $2 || '.' and topic collate "C" < $2 || '/')) as jobs
+         where status = case when $8 = 'paused' then 'paused' else 'pending' end) as of_topic
+ where moment >= greatest($3::timestamptz, $5::timestamptz, '-infinity')
+   and moment < coalesce($4::timestamptz, 'infinity')
+   and (moment, id) > (coalesce($5::timestamptz, '-infinity'), coalesce($6::text, ''))
+ order by moment, id limit $7::int
+"""  # noqa: S608
+
+_COLUMNS = """jobs.id, status, topic, coalesce(finished_at, retry_at, next_run_at) as moment, next_run_at, retry_at,
+             refusals, revision, life, sequence, last_due_at, finished_at, owner, rule->>'rrule' as rrule,
+             rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
+             rule->>'timezone' as timezone, rule->>'start_at' as start_at,
+             webhook->>'url' is not null as has_webhook, labels::text"""
 _PAGE = """
 with walked as materialized (select row_number() over () as place, * from ({walk}) as read)
 select last.id as last_id, last.moment as last_moment, last.place as rows_read, job.*
   from (select id, moment, place from walked order by place desc limit 1) as last
   left join (select id, place from walked where fits order by place limit {limit}::int) as fitting on true
   left join lateral (
-      select jobs.id, status, topic, coalesce(finished_at, retry_at, next_run_at) as moment, next_run_at, retry_at,
-             refusals, revision, life, sequence, last_due_at, finished_at, owner, rule->>'rrule' as rrule,
-             rule->>'cron' as cron, (rule->>'every_seconds')::int as every_seconds,
-             rule->>'timezone' as timezone, rule->>'start_at' as start_at,
-             webhook->>'url' is not null as has_webhook, labels::text
+      select {columns}
         from jobs where jobs.id = fitting.id limit 1) as job on true
  order by fitting.place
 """
 _COUNT = "select count(*) as rows_read, count(*) filter (where fits) as jobs from ({walk}) as walked"
+
+
+def _page(walk: str, limit: str) -> str:
+    return _PAGE.format(walk=walk, limit=limit, columns=_COLUMNS)
+
 
 # By the value of a JobState.
 _WALKS: Mapping[str, str] = {
@@ -99,9 +129,25 @@ _WALKS: Mapping[str, str] = {
     "refused": _WAITING,
     "paused": _PAUSED,
     "done": _ENDED,
-    "cancelled": _ENDED,
+    "cancelled": _CANCELLED,
 }
-LIST_JOBS = {state: _PAGE.format(walk=walk, limit="$10") for state, walk in _WALKS.items()}
+LIST_JOBS = {state: _page(walk, "$10") for state, walk in _WALKS.items()}
 COUNT_JOBS = {state: _COUNT.format(walk=walk) for state, walk in _WALKS.items()}
-LIST_LABELED = _PAGE.format(walk=_LABELED, limit="$11")
+LIST_LABELED = _page(_LABELED, "$11")
 COUNT_LABELED = _COUNT.format(walk=_LABELED)
+LIST_OF_TOPIC = _page(_OF_TOPIC, "$10")
+COUNT_OF_TOPIC = _COUNT.format(walk=_OF_TOPIC)
+
+# '/' comes right after '.' in the order of bytes.
+COUNT_TOPIC = """
+select count(*) from (
+    (select from jobs where status in ('pending', 'paused') and topic collate "C" = $1 limit $2)
+    union all
+    (select from jobs where status in ('pending', 'paused')
+        and topic collate "C" > $1 || '.' and topic collate "C" < $1 || '/' limit $2)) as counted
+"""
+
+FIND_BY_BEGINNING = f"""
+select {_COLUMNS} from (select * from jobs where id >= $1 order by id limit $2) as jobs
+ where starts_with(id, $1) order by id limit $3
+"""  # noqa: S608

@@ -1,7 +1,8 @@
 """Lists, searches, counts and reads jobs, for the command line and the console. A query walks an index from where the
 one before ended, reads MAX_ROWS_A_WALK rows at most, and keeps those that match; a page takes MAX_WALKS queries at
 most. So its cost does not grow with the table. A page may be short, or empty: `Page.next` tells whether it is the last.
-Open jobs with a label are walked by that label, in the order of their ids.
+Open jobs with a label are walked by that label, in the order of their ids; those of a topic with MAX_ROWS_OF_TOPIC open
+jobs at most are read by that topic.
 """
 
 from collections.abc import Mapping
@@ -16,13 +17,24 @@ import orjson
 from shared.contract.fields import format_instant, parse_date_time
 from shared.contract.labels import label_row, read_labels, write_labels
 from shared.postgres.pool import Connection
-from shared.reading.job_walks import COUNT_JOBS, COUNT_LABELED, LIST_JOBS, LIST_LABELED
+from shared.reading.job_walks import (
+    COUNT_JOBS,
+    COUNT_LABELED,
+    COUNT_OF_TOPIC,
+    COUNT_TOPIC,
+    FIND_BY_BEGINNING,
+    LIST_JOBS,
+    LIST_LABELED,
+    LIST_OF_TOPIC,
+)
 
 MAX_PAGE_ROWS = 10_000
 MAX_ROWS_A_WALK = 20_000
 MAX_WALKS = 10
 MAX_COUNT = 10_000
 MAX_ROWS_COUNTED = 100_000
+MAX_ROWS_OF_TOPIC = 10_000
+ROWS_AT_BEGINNING = 500
 
 
 class JobState(StrEnum):
@@ -52,14 +64,19 @@ class Wanted:
     @property
     def has_filter(self) -> bool:
         """Tell whether rows are read that may not match."""
-        by_state = self.state in {JobState.REFUSED, JobState.DONE, JobState.CANCELLED}
+        by_state = self.state in {JobState.REFUSED, JobState.DONE}
         by_moment = self.state is JobState.ALL and (self.since is not None or self.until is not None)
         return by_state or by_moment or self.search is not None or self.topic is not None or bool(self.labels)
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether only jobs match that wait for something: an index has them by label, and by topic."""
+        return self.state in {JobState.PENDING, JobState.REFUSED, JobState.PAUSED}
+
+    @property
     def is_by_label(self) -> bool:
         """Tell whether the jobs are walked by a label: only those that are open can be."""
-        return bool(self.labels) and self.state in {JobState.PENDING, JobState.REFUSED, JobState.PAUSED}
+        return bool(self.labels) and self.is_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +140,44 @@ class Count:
     more: bool
 
 
-async def list_jobs(connection: Connection, wanted: Wanted, limit: int, after: Cursor | None = None) -> Page:
-    """Return up to `limit` jobs, at most MAX_PAGE_ROWS, behind the cursor, or from the start."""
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The statements by which the wanted jobs are listed and counted, and their last parameters."""
+
+    listing: str
+    counting: str
+    further: tuple[str, ...] = ()
+
+
+async def list_jobs(
+    connection: Connection, wanted: Wanted, limit: int, after: Cursor | None = None, walks: int | None = None
+) -> Page:
+    """Return up to `limit` jobs behind the cursor, or from the start, by MAX_WALKS walks unless `walks` says fewer."""
     limit = min(limit, MAX_PAGE_ROWS)
-    page = await _walk_once(connection, wanted, limit, after)
-    for _ in range(MAX_WALKS - 1):
+    walk = await _choose_walk(connection, wanted)
+    page = await _walk_once(connection, walk, wanted, limit, after)
+    for _ in range((walks or MAX_WALKS) - 1):
         if page.next is None or len(page.jobs) == limit:
             break
-        more = await _walk_once(connection, wanted, limit - len(page.jobs), page.next)
+        more = await _walk_once(connection, walk, wanted, limit - len(page.jobs), page.next)
         page = Page(page.jobs + more.jobs, more.next)
     return page
 
 
-async def _walk_once(connection: Connection, wanted: Wanted, limit: int, after: Cursor | None) -> Page:
+async def _choose_walk(connection: Connection, wanted: Wanted) -> Walk:
+    if wanted.is_by_label:
+        return Walk(LIST_LABELED, COUNT_LABELED, (await choose_label(connection, wanted.labels),))
+    if wanted.topic is not None and wanted.is_open:
+        jobs = await connection.fetchval(COUNT_TOPIC, wanted.topic, MAX_ROWS_OF_TOPIC + 1)
+        if jobs <= MAX_ROWS_OF_TOPIC:
+            return Walk(LIST_OF_TOPIC, COUNT_OF_TOPIC)
+    return Walk(LIST_JOBS[wanted.state], COUNT_JOBS[wanted.state])
+
+
+async def _walk_once(connection: Connection, walk: Walk, wanted: Wanted, limit: int, after: Cursor | None) -> Page:
     rows_to_read = max(limit, MAX_ROWS_A_WALK) if wanted.has_filter else limit
     given = (*_bounds(wanted), *_place(after), rows_to_read, wanted.state, _labels(wanted))
-    if wanted.is_by_label:
-        rows = await connection.fetch(LIST_LABELED, *given, await choose_label(connection, wanted.labels), limit)
-    else:
-        rows = await connection.fetch(LIST_JOBS[wanted.state], *given, limit)
+    rows = await connection.fetch(walk.listing, *given, *walk.further, limit)
     if not rows:
         return Page([], None)
     jobs = [_listed(row) for row in rows if row["id"] is not None]
@@ -152,14 +188,17 @@ async def _walk_once(connection: Connection, wanted: Wanted, limit: int, after: 
     return Page(jobs, None)
 
 
-async def count_jobs(connection: Connection, wanted: Wanted) -> Count:
-    """Count the jobs that match. The count stops at MAX_COUNT jobs, and when MAX_ROWS_COUNTED rows were read."""
-    rows_to_read = MAX_ROWS_COUNTED if wanted.has_filter else MAX_COUNT + 1
+async def find_by_beginning(connection: Connection, text: str, limit: int) -> list[ListedJob]:
+    """Return jobs of any state whose id begins with the text, by id, at a cost that does not grow with the table."""
+    return [_listed(row) for row in await connection.fetch(FIND_BY_BEGINNING, text, ROWS_AT_BEGINNING, limit)]
+
+
+async def count_jobs(connection: Connection, wanted: Wanted, max_rows: int | None = None) -> Count:
+    """Count the jobs that match, to MAX_COUNT, of `max_rows` rows, or of MAX_ROWS_COUNTED if that is None."""
+    rows_to_read = (max_rows or MAX_ROWS_COUNTED) if wanted.has_filter else MAX_COUNT + 1
+    walk = await _choose_walk(connection, wanted)
     given = (*_bounds(wanted), *_place(None), rows_to_read, wanted.state, _labels(wanted))
-    if wanted.is_by_label:
-        row = await connection.fetchrow(COUNT_LABELED, *given, await choose_label(connection, wanted.labels))
-    else:
-        row = await connection.fetchrow(COUNT_JOBS[wanted.state], *given)
+    row = await connection.fetchrow(walk.counting, *given, *walk.further)
     if row is None:
         raise LookupError("a query without a condition gave no row")
     more = row["jobs"] > MAX_COUNT or row["rows_read"] == rows_to_read

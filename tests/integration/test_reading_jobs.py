@@ -7,8 +7,25 @@ from typing import Any
 import pytest
 
 from shared.reading import jobs
-from shared.reading.job_walks import COUNT_JOBS, COUNT_LABELED, LIST_JOBS, LIST_LABELED
-from shared.reading.jobs import Count, Cursor, JobState, Wanted, choose_label, count_jobs, list_jobs, read_job
+from shared.reading.job_walks import (
+    COUNT_JOBS,
+    COUNT_LABELED,
+    COUNT_OF_TOPIC,
+    LIST_JOBS,
+    LIST_LABELED,
+    LIST_OF_TOPIC,
+)
+from shared.reading.jobs import (
+    Count,
+    Cursor,
+    JobState,
+    Wanted,
+    choose_label,
+    count_jobs,
+    find_by_beginning,
+    list_jobs,
+    read_job,
+)
 from tests.support.job_rows import insert_due
 
 IN_ORDER = {
@@ -73,11 +90,18 @@ async def test_jobs_are_found_by_part_of_the_id_topic_and_moment(
     for rows_read in (jobs.MAX_ROWS_A_WALK, 1):
         monkeypatch.setattr(jobs, "MAX_ROWS_A_WALK", rows_read)
         monkeypatch.setattr(jobs, "MAX_WALKS", rows_read)
+        # Three open jobs are of the topic or of one below it.
+        monkeypatch.setattr(jobs, "MAX_ROWS_OF_TOPIC", 3 if rows_read > 1 else 2)
         assert await ids(database, Wanted(everything, search="B-6")) == ["job-6"]
         assert await ids(database, Wanted(everything, search="%")) == []
         assert await ids(database, Wanted(JobState.PENDING, search="job-3")) == ["job-3"]
         assert await ids(database, Wanted(everything, topic="a")) == ["job-0", "job-1", "job-4", "job-6", "job-7"]
-        assert await ids(database, Wanted(JobState.PENDING, topic="a")) == ["job-1", "job-0"]
+        for size in (1, 100):
+            assert await ids(database, Wanted(JobState.PENDING, topic="a"), size) == ["job-1", "job-0"]
+            assert await ids(database, Wanted(JobState.REFUSED, topic="a"), size) == ["job-1"]
+            assert await ids(database, Wanted(JobState.PAUSED, topic="a"), size) == ["job-4"]
+        assert await count_jobs(database, Wanted(JobState.PENDING, topic="a")) == Count(2, more=False)
+        assert await ids(database, Wanted(JobState.PENDING, search="1", topic="a", until=now)) == []
         soon = now + timedelta(minutes=10)
         assert await ids(database, Wanted(JobState.PENDING, since=now, until=soon)) == ["job-1", "job-2"]
         assert await ids(database, Wanted(everything, since=now, until=soon)) == ["job-1", "job-2"]
@@ -85,6 +109,26 @@ async def test_jobs_are_found_by_part_of_the_id_topic_and_moment(
         assert await ids(database, Wanted(JobState.CANCELLED, since=now - timedelta(minutes=1))) == []
         assert await ids(database, Wanted(JobState.PAUSED, until=now + timedelta(hours=2))) == ["job-5"]
     assert await count_jobs(database, Wanted(everything, topic="a")) == Count(5, more=False)
+
+
+async def test_ids_that_begin_with_a_text_are_found_in_their_order_at_once(database: Any) -> None:
+    await eight_jobs(database)
+    assert [job.id for job in await find_by_beginning(database, "job-", 3)] == ["job-0", "job-1", "job-2"]
+    assert [job.id for job in await find_by_beginning(database, "job-6", 3)] == ["job-6"]
+    assert await find_by_beginning(database, "ob-6", 3) == []
+    assert await find_by_beginning(database, "job-%", 3) == []
+
+
+async def test_jobs_of_a_rare_topic_are_read_by_that_topic(database: Any) -> None:
+    await insert_due(database, 20_000)
+    await database.execute("update jobs set topic = 'rare' where id like '%777'")
+    await database.execute("update jobs set topic = 'rare.below' where id like '%778'")
+    await database.execute("vacuum analyze jobs")
+    bounds = ("null", "'rare'", "null", "null", "null", "null", "20000", "'pending'", "null")
+    for statement, further in ((LIST_OF_TOPIC, ("50",)), (COUNT_OF_TOPIC, ())):
+        plan = await explain(database, statement, *bounds, *further)
+        assert {node.get("Index Name") for node in nodes(plan)} - {None, "jobs_pkey"} == {"jobs_by_topic"}
+        assert [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"] == []
 
 
 async def test_a_count_stops_at_its_limit_and_says_so(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,9 +195,9 @@ INDEXES = {
     JobState.ALL: {"jobs_pkey"},
     JobState.PENDING: {"jobs_due", "jobs_refused"},
     JobState.REFUSED: {"jobs_refused"},
-    JobState.PAUSED: {"jobs_finished"},
+    JobState.PAUSED: {"jobs_paused"},
     JobState.DONE: {"jobs_finished"},
-    JobState.CANCELLED: {"jobs_finished"},
+    JobState.CANCELLED: {"jobs_cancelled"},
 }
 
 
