@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from bench import (
+    console,
     delayed,
     delivering,
     firing,
@@ -38,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "flat": Benchmark("The same work beside more and more jobs", flat_cost.run),
     "scale": Benchmark("Two of each, on the same stores", scale_out.run),
     "recurrence": Benchmark("What a step of a rule costs, by the rule's age", recurrence.run),
+    "console": Benchmark("The console's pages beside many schedules and a long history", console.run),
     "peers": Benchmark("Other schedulers on the same work", beside.run),
 }
 # Needs a network.

@@ -22,11 +22,12 @@ class Plan:
     peer_rings: int = 160
     peer_rings_seconds: float = 5.0
     peer_patience_seconds: float = 12.0  # what is not handled by then is not counted
+    console_jobs: int = 1_000_000  # that wait; as many have ended, and the history has five times as many entries
     seconds: float = 2.0  # for what is measured by time, not by number
 
 
 USUAL = Plan()
-FULL = Plan(beside_pending=(10_000, 1_000_000, 5_000_000), beside_done=5_000_000)
+FULL = Plan(beside_pending=(10_000, 1_000_000, 5_000_000), beside_done=5_000_000, console_jobs=10_000_000)
 TINY = Plan(
     few=200,
     many=400,
@@ -45,5 +46,6 @@ TINY = Plan(
     peer_rings=20,
     peer_rings_seconds=1.0,
     peer_patience_seconds=5.0,
+    console_jobs=1000,
     seconds=0.1,
 )
