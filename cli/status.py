@@ -65,7 +65,13 @@ def status(watch: Watch = False, timezone: Timezone = None, as_json: AsJson = No
 
 async def _from_broker(stores: Stores) -> dict[str, Queue]:
     names = stores.names
-    roles = {"inbox": names.inbox, "deliveries": names.deliveries, "parked": names.parked, "unrouted": names.unrouted}
+    roles = {
+        "inbox": names.inbox,
+        "delayed": names.delayed,
+        "deliveries": names.deliveries,
+        "parked": names.parked,
+        "unrouted": names.unrouted,
+    }
     queues = {}
     async with stores.broker() as connection:
         for role, name in roles.items():
@@ -81,7 +87,7 @@ async def _from_broker(stores: Stores) -> dict[str, Queue]:
 
 def as_object(seen: Overview, queues: dict[str, Queue], attention: list[Attention]) -> dict[str, Any]:
     """Return what is printed as JSON: durations are seconds. Pure."""
-    jobs, deliveries, lateness = seen.jobs, seen.deliveries, seen.lateness
+    jobs, deliveries, lateness, delayed = seen.jobs, seen.deliveries, seen.lateness, seen.delayed
     return {
         "now": seen.now,
         "schema": {"version": seen.schema_version, "needed": seen.schema_needed},
@@ -92,6 +98,13 @@ def as_object(seen: Overview, queues: dict[str, Queue], attention: list[Attentio
             "refused_by_the_broker": jobs.refused,
             "refused_since": jobs.refused_since,
             "paused": jobs.paused,
+        },
+        "delayed": {
+            "waiting": delayed.waiting,
+            "overdue": delayed.overdue,
+            "oldest_overdue_seconds": seen.now - delayed.overdue_since if delayed.overdue_since else 0,
+            "refused_by_the_broker": delayed.refused,
+            "refused_since": delayed.refused_since,
         },
         "lateness": None if lateness is None else {
             "rings": lateness.rings,
@@ -138,6 +151,7 @@ def _print(out: Output, seen: Overview, queues: dict[str, Queue], attention: lis
             "refused": f"{jobs.refused:,} by the broker" if jobs.refused else None,
             "paused": f"{jobs.paused:,}" if jobs.paused else None,
             "lateness": _lateness(out, seen),
+            "delayed messages": _delayed(seen),
             "webhooks": _webhooks(seen),
         }
     )
@@ -174,6 +188,14 @@ def _lateness(out: Output, seen: Overview) -> str:
         f"p50 {p50}, p99 {p99}, longest {longest}: of the last {amount(late.rings, 'ring', 'rings')}, "
         f"since {out.time_of_day(late.since)}"
     )
+
+
+def _delayed(seen: Overview) -> str | None:
+    delayed = seen.delayed
+    if not delayed.waiting:
+        return None
+    refused = f", {delayed.refused:,} not taken by the broker" if delayed.refused else ""
+    return f"{delayed.waiting:,} waiting, {delayed.overdue:,} of them overdue{refused}"
 
 
 def _webhooks(seen: Overview) -> str:

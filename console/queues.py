@@ -14,7 +14,13 @@ COUNT_TIMEOUT = 3.0
 
 async def count_messages(broker: Broker, names: Names) -> Mapping[str, int | None]:
     """Return the number of messages by the role of the queue; None where it cannot be told."""
-    roles = {"inbox": names.inbox, "deliveries": names.deliveries, "parked": names.parked, "unrouted": names.unrouted}
+    roles = {
+        "inbox": names.inbox,
+        "delayed": names.delayed,
+        "deliveries": names.deliveries,
+        "parked": names.parked,
+        "unrouted": names.unrouted,
+    }
     counts: dict[str, int | None] = dict.fromkeys(roles)
     if not broker.is_up:
         return counts

@@ -74,11 +74,26 @@ def _of_waiting(seen: Overview) -> Iterator[Told]:
             f"{amount(jobs.refused, 'job is', 'jobs are')} refused by the broker{since}: a queue is full",
             "duebell list --refused",
         )
+    yield from _of_delayed(seen)
     if (late := _longer_than_usual(deliveries.overdue_since, seen.now)) is not None:
         overdue = amount(deliveries.overdue, "delivery is", "deliveries are")
         yield (
             f"{overdue} overdue, the first for {describe_duration(late)}",
             "duebell deliveries list --state open",
+        )
+
+
+def _of_delayed(seen: Overview) -> Iterator[Told]:
+    delayed = seen.delayed
+    if (late := _longer_than_usual(delayed.overdue_since, seen.now)) is not None:
+        overdue = amount(delayed.overdue, "delayed message is", "delayed messages are")
+        yield f"{overdue} overdue, the first for {describe_duration(late)}", "duebell delayed list --to now"
+    if delayed.refused:
+        since = f", one for {describe_duration(seen.now - delayed.refused_since)}" if delayed.refused_since else ""
+        refused = amount(delayed.refused, "delayed message is", "delayed messages are")
+        yield (
+            f"{refused} not taken by the broker{since}: the exchange is gone, nothing is bound, or a queue is full",
+            "duebell delayed list --refused",
         )
 
 

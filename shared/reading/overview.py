@@ -2,7 +2,7 @@
 the console. Each count stops at MAX_COUNTED, and each query walks an index or reads a bounded number of pages.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import orjson
@@ -10,6 +10,7 @@ import orjson
 from shared.postgres.instances import SEEN_EVERY_SECONDS
 from shared.postgres.migrate import current_version, newest_version
 from shared.postgres.pool import Connection
+from shared.reading.delayed_numbers import MessageNumbers, count_messages
 
 MAX_COUNTED = 10_000
 # A process that has missed so many signs of life in a row is taken for dead or frozen.
@@ -224,6 +225,7 @@ class Overview:
     deliveries: DeliveryNumbers
     lateness: Lateness | None
     instances: list[Instance]
+    delayed: MessageNumbers = field(default_factory=MessageNumbers)
 
 
 INSTANCES_SEEN_WITHIN = timedelta(hours=1)
@@ -239,4 +241,5 @@ async def read_overview(connection: Connection) -> Overview:
         deliveries=await count_deliveries(connection),
         lateness=await read_lateness(connection),
         instances=await read_instances(connection, INSTANCES_SEEN_WITHIN),
+        delayed=await count_messages(connection),
     )

@@ -12,6 +12,7 @@ from cli.app import app as command_line
 from cli.output import Output
 from cli.status import Queue, _print, as_object
 from shared.reading.attention import Attention, what_needs_attention
+from shared.reading.delayed_numbers import MessageNumbers
 from shared.reading.overview import DeliveryNumbers, Instance, JobNumbers, Lateness, Overview
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
@@ -73,6 +74,18 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, int | None], str, str]] = [
         {},
         "10,000 or more jobs are refused by the broker, one for 3 h",
         "duebell list --refused",
+    ),
+    (
+        {"delayed": MessageNumbers(7, 2, NOW - timedelta(minutes=3))},
+        {},
+        "2 delayed messages are overdue, the first for 3 min",
+        "duebell delayed list --to now",
+    ),
+    (
+        {"delayed": MessageNumbers(7, 0, None, 1, NOW - timedelta(hours=1))},
+        {},
+        "1 delayed message is not taken by the broker, one for 60 min",
+        "duebell delayed list --refused",
     ),
     (
         {"deliveries": DeliveryNumbers(3, 1, NOW - timedelta(minutes=10), 0)},

@@ -45,7 +45,7 @@ async def test_messages_are_found_by_exchange_key_moment_and_refusal(database: A
     assert (shown["body"], shown["properties"]["priority"]) == ("body", 3)
     assert shown["headers"] == {"x-delay": -1, "odd": {"base64": "/w=="}}
     for arguments, status, said in (
-        (("show", "nobody"), 1, "no delayed message 'nobody' waits"),
+        (("show", "gone"), 1, "no delayed message 'gone' waits"),
         (("list", "--after", "x"), 2, "--after: 'x' is not a cursor"),
         (("cancel", "--yes"), 2, "say which: ids, or --exchange"),
         (("cancel", "a", "--refused", "--yes"), 2, "say which: ids, or --exchange"),

@@ -18,6 +18,8 @@ from producer.store.delayed import (
 )
 from producer.store.delayed_samples import sample_delayed, sample_exchanges
 from producer.store.lanes import PRODUCER_PLANNER_SETTINGS
+from shared.reading.delayed import LIST_MESSAGES, LIST_OF_EXCHANGE, LIST_REFUSED
+from shared.reading.delayed_numbers import MessageNumbers, count_messages
 
 WAITING = """
 insert into delayed_messages (exchange, routing_key, header, body, due_at, retry_at, refusals, message_id)
@@ -95,3 +97,35 @@ async def test_the_samples_count_what_waits_by_exchange(database: Any) -> None:
         ("empty", 0, 0),
         ("orders", 1000, 500),
     ]
+
+
+async def test_the_status_counts_overdue_and_refused_messages_apart(database: Any) -> None:
+    assert await count_messages(database) == MessageNumbers()
+    await fill(database)
+    seen = await count_messages(database)
+    assert (seen.overdue, seen.refused) == (1000, 500)
+    assert seen.waiting > 20_000, "the estimate of Postgres"
+    assert seen.overdue_since is not None
+    assert seen.refused_since is not None
+    # A message whose moment was past when it came is overdue since it came.
+    assert seen.overdue_since > seen.refused_since
+
+
+@pytest.mark.parametrize(
+    ("statement", "exchange", "index"),
+    [
+        (LIST_MESSAGES, "null", "delayed_due"),
+        (LIST_REFUSED, "null", "delayed_refused"),
+        (LIST_OF_EXCHANGE, "'orders'", "delayed_by_exchange"),
+    ],
+    ids=["all", "refused", "of an exchange"],
+)
+async def test_a_page_of_the_list_reads_what_it_shows(database: Any, statement: str, exchange: str, index: str) -> None:
+    await fill(database)
+    nothing = "null::timestamptz"
+    parameters = (f"{exchange}::text", "null::bytea", nothing, nothing, nothing, "null::bigint", "50", "50")
+    scans = await scans_of(database, statement, *parameters)
+    read = {node["Index Name"]: node["Actual Rows"] * node["Actual Loops"] for node in scans if "Index Name" in node}
+    assert read.pop(index) == 50
+    assert all(rows <= 50 for rows in read.values()), read
+    assert [node for node in scans if "Index Name" not in node] == []
