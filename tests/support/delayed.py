@@ -1,5 +1,6 @@
 """Delayed messages as an application sends and hears them, byte for byte."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class DelayedSender:
     exchange: str
     queue: str
     heard: list[IncomingMessage] = field(default_factory=list)
+    heard_at: list[float] = field(default_factory=list)  # by time.time()
 
     @property
     def delay_exchange(self) -> str:
@@ -45,6 +47,10 @@ class DelayedSender:
     ) -> None:
         key = key.encode() if isinstance(key, str) else key
         await self.raw.send(self.delay_exchange, key, header if header is not None else properties(**props), body)
+
+    def hear(self, message: IncomingMessage) -> None:
+        self.heard_at.append(time.time())
+        self.heard.append(message)
 
     async def hears(self, number: int, within: float = PATIENCE) -> list[IncomingMessage]:
         async def look() -> bool:
@@ -72,7 +78,7 @@ async def a_delayed_sender(
         await queue.bind(exchange, "#")
         await declare_delay_exchange(channel, site.names, name)
         sender = DelayedSender(site, channel, raw, name, queue.name)
-        await listening.consume(queue.name, sender.heard.append, lambda: None, PATIENCE)
+        await listening.consume(queue.name, sender.hear, lambda: None, PATIENCE)
         try:
             yield sender
         finally:
