@@ -26,6 +26,8 @@ _PAGES_OF_COMMANDS = {
     "duebell list --to now": "/schedules?state=pending",
     "duebell list --refused": "/schedules?state=refused",
     "duebell list --state paused": "/schedules?state=paused",
+    "duebell delayed list --to now": "/delayed",
+    "duebell delayed list --refused": "/delayed?refused=yes",
     "duebell deliveries list": "/deliveries?state=failed",
     "duebell deliveries list --state open": "/deliveries?state=open",
     "duebell parked list": "/parked",

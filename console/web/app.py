@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from console.commands import NotSent
-from console.pages import deliveries, history, kept, log_in, new, now, schedule, schedules
+from console.pages import delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
 from console.web.context import Console
 from console.web.failures import PageFailure
 from console.web.rendering import STATIC
@@ -54,6 +54,8 @@ def _routes() -> list[BaseRoute]:
         page("/deliveries", deliveries.show),
         page("/deliveries/live", deliveries.stream),
         page("/delivery", deliveries.show_one),
+        page("/delayed", delayed.show),
+        action("/delayed", delayed.act),
         page("/parked", kept.show_parked),
         action("/parked", kept.act_on_parked),
         page("/unrouted", kept.show_unrouted),

@@ -16,6 +16,7 @@ PAGES = {
     "schedules": "/schedules",
     "schedule": "/schedule?id=report-weekly-revenue",
     "new": "/new?id=standup-data&kind=cron&cron=30+2+*+*+*&timezone=Europe/Berlin&topic=team.standup",
+    "delayed": "/delayed",
     "deliveries": "/deliveries",
     "delivery": "/delivery?id=1",
     "parked": "/parked",

@@ -1,0 +1,71 @@
+"""Delayed messages: what waits, for which exchange, what the broker does not take; to cancel or to publish now."""
+
+from collections import Counter
+from typing import Any
+
+from starlette.responses import Response
+
+from console.acting import act_on
+from console.web.context import Visit
+from console.web.failures import PageFailure
+from console.web.forms import Form
+from console.web.queries import Filters
+from shared.contract.delayed import exchange_named
+from shared.reading.delay_exchanges import list_exchanges
+from shared.reading.delayed import MessageCursor, WantedMessages, list_messages
+
+PAGE_MESSAGES = 50
+MAX_CHOSEN_MESSAGES = 200
+MAX_SHOWN_EXCHANGES = 50
+ACTIONS = {"release": "trigger", "cancel": "cancel"}
+FILTERS = ("exchange", "key", "since", "until", "refused")
+
+
+async def show(visit: Visit) -> Response:
+    return visit.console.renderer.page("delayed.html", visit, **await _read(visit))
+
+
+async def act(visit: Visit, form: Form) -> Response:
+    """Send one command for each chosen message."""
+    chosen = list(dict.fromkeys(form.all("id")))
+    if not chosen or len(chosen) > MAX_CHOSEN_MESSAGES:
+        raise PageFailure(400, "Nothing was sent", f"Choose messages first, {MAX_CHOSEN_MESSAGES} at most at a time.")
+    action = ACTIONS.get(form.text("action"))
+    if action is None:
+        raise PageFailure(400, "Nothing was sent", "There is no such action.")
+    verdicts = await act_on(visit, chosen, action, form.text("note") if action == "cancel" else "")
+    counts = Counter("no answer yet" if one.outcome is None else one.outcome.value for one in verdicts)
+    values = {
+        **await _read(visit),
+        "counts": dict(counts),
+        "verdicts": [one for one in verdicts if not one.is_good],
+        "all_good": all(one.is_good for one in verdicts),
+    }
+    return visit.console.renderer.page("delayed.html", visit, **values)
+
+
+async def _read(visit: Visit) -> dict[str, Any]:
+    filters = Filters(visit.query, visit.zone)
+    exchange = filters.text("exchange")
+    wanted = WantedMessages(
+        None if exchange is None else exchange_named(exchange),
+        filters.text("key"),
+        filters.moment("since"),
+        filters.moment("until"),
+        refused=filters.text("refused") is not None,
+    )
+    after = filters.read("after", MessageCursor.parse)
+    async with visit.console.reading() as connection:
+        page = await list_messages(connection, wanted, PAGE_MESSAGES, after)
+        exchanges = await list_exchanges(connection) if after is None else []
+    return {
+        "messages": page.messages,
+        "exchanges": exchanges[:MAX_SHOWN_EXCHANGES],
+        "next": str(page.next) if page.next else None,
+        "is_first": after is None,
+        "filters": {name: visit.query.get(name, "") for name in FILTERS},
+        "problems": filters.problems,
+        "counts": {},
+        "verdicts": [],
+        "all_good": True,
+    }
