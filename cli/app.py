@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from cli import commands, delay, delayed, deliveries, job_list, job_show, parked, preview, status, unrouted, why
+from cli import bulk, commands, delay, delayed, deliveries, job_list, job_show, parked, preview, status, unrouted, why
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
@@ -38,6 +38,7 @@ def _options(
 
 for command in (commands.schedule, commands.cancel, commands.pause, commands.resume, commands.trigger):
     app.command(rich_help_panel="Commands to a job")(command)
+app.add_typer(bulk.app, name="bulk", rich_help_panel="Commands to a job")
 app.command("list", rich_help_panel="Looking")(job_list.list_)
 app.command(rich_help_panel="Looking")(job_show.show)
 app.command(rich_help_panel="Looking")(why.why)

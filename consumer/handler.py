@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from consumer.commands.cancel import cancel_jobs, marks_of
-from consumer.commands.history import tell_cancels, tell_pauses, tell_refused, tell_requests, tell_triggers
+from consumer import change_jobs
+from consumer.commands.bulk import answer_bulk
+from consumer.commands.history import tell_refused, tell_requests
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
     Answer,
@@ -22,16 +23,16 @@ from consumer.commands.merge import (
     merge_requests,
     refuse,
 )
-from consumer.commands.parse import Cancel, Command, Pause, Query, RawCommand, Refused, Resume, Trigger, read_command
-from consumer.commands.pause_and_trigger import answer_triggers, pause_jobs
+from consumer.commands.parse import Bulk, Cancel, Command, Pause, Query, Refused, Resume, Trigger, read_command
 from consumer.commands.query import REPLY_TO_IS_REQUIRED, answer_queries
 from consumer.commands.schedule import Schedule
 from consumer.commands.to_messages import answer_commands
 from consumer.commands.webhook import WebhookRules
 from consumer.metrics import Metrics
+from consumer.raw_commands import raw_command
 from consumer.replies import reply_to
-from consumer.store.jobs import apply_requests, database_now, lock_or_mark, store_cancels
-from consumer.store.pause_and_trigger import insert_triggers, lock_jobs, store_pauses
+from consumer.store.bulks import find_bulks, store_bulk
+from consumer.store.jobs import apply_requests, database_now
 from consumer.store.queries import find_jobs, read_history
 from consumer.to_messages import cancel_messages, find_messages, release_messages
 from shared.amqp.consuming import Inbox
@@ -39,7 +40,7 @@ from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import read_traceparent, trace_headers
-from shared.contract.history import UNNAMED, HistoryLevel, Origin
+from shared.contract.history import HistoryLevel
 from shared.contract.messages import Outcome
 from shared.contract.names import MASSTRANSIT_TOPIC, OPERATOR_HEADER, Names
 from shared.postgres.history import add_entries
@@ -47,8 +48,7 @@ from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_togeth
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
-
-MAX_NAME_LENGTH = 100
+from shared.runtime.wakeup import Wakeup
 
 TOPIC_IS_TAKEN = f"topic: {MASSTRANSIT_TOPIC} is for the recurring messages of MassTransit"
 
@@ -71,6 +71,7 @@ class BatchHandler:
     operators: tuple[str, ...] = ()
     history: HistoryLevel = HistoryLevel.ALL
     webhook_rules: WebhookRules = field(default_factory=WebhookRules)
+    bulk_stored: Wakeup = field(default_factory=Wakeup)  # wakes the loop that carries bulks on
 
     async def store(self, messages: Sequence[IncomingMessage]) -> list[Answer]:
         """Store the commands of a batch, and return one answer per message. It can be repeated.
@@ -97,6 +98,7 @@ class BatchHandler:
                 await self._store_part(step.pausing, self._pause_or_resume, answers)
                 await self._store_part(step.triggering, self._trigger, answers)
                 await self._store_part(step.reading, self._query, answers)
+                await self._store_part(step.bulks, self._bulk, answers)
         return [_answer_alone_if_typed(message, answers[position]) for position, message in enumerate(messages)]
 
     async def finish(self, messages: list[IncomingMessage], answers: Sequence[Answer], inbox: Inbox) -> None:
@@ -137,43 +139,33 @@ class BatchHandler:
         async with self._transaction() as connection:
             meant = await find_messages(connection, cancels, self.operators)
             to_jobs = [cancels[position] for position in meant.of_jobs]
-            of_jobs = await self._cancel_jobs(connection, to_jobs) if to_jobs else []
+            of_jobs, entries = await change_jobs.cancel(connection, to_jobs, self.operators) if to_jobs else ([], [])
+            await add_entries(connection, entries, self.history)
             await cancel_messages(connection, cancels, meant, self.history)
         self.metrics.delayed_cancelled.inc(len(meant.numbers))
         return answer_commands(cancels, meant, of_jobs)
 
-    async def _cancel_jobs(self, connection: Connection, cancels: Sequence[Cancel]) -> list[Answer]:
-        marks = marks_of(cancels)
-        jobs = await lock_or_mark(connection, marks)
-        marked = {mark.id for mark in marks} - jobs.keys()
-        cancelled = cancel_jobs(cancels, marked, jobs, self.operators)
-        await store_cancels(connection, cancelled.revisions, jobs)
-        closed = {mark.id: mark.revision for mark in marks} | cancelled.revisions
-        await add_entries(connection, tell_cancels(cancels, cancelled.answers, jobs, closed), self.history)
-        return cancelled.answers
-
     async def _pause_or_resume(self, commands: Sequence[Pause | Resume]) -> list[Answer]:
         async with self._transaction() as connection:
-            jobs = await lock_jobs(connection, {command.id for command in commands})
-            paused = pause_jobs(commands, jobs, self.operators)
-            await store_pauses(connection, paused.changes, jobs)
-            await add_entries(connection, tell_pauses(commands, paused.answers, jobs), self.history)
-        return paused.answers
+            answers, entries = await change_jobs.pause_or_resume(connection, commands, self.operators)
+            await add_entries(connection, entries, self.history)
+        return answers
+
+    async def _bulk(self, bulks: Sequence[Bulk]) -> list[Answer]:
+        async with self._transaction() as connection:
+            known = [await store_bulk(connection, bulk, self.operators) for bulk in bulks]
+        self.bulk_stored.set()
+        return [answer_bulk(bulk, stored, self.operators) for bulk, stored in zip(bulks, known, strict=True)]
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:
             meant = await find_messages(connection, commands, self.operators)
             to_jobs = [commands[position] for position in meant.of_jobs]
-            of_jobs = await self._trigger_jobs(connection, to_jobs) if to_jobs else []
+            of_jobs, entries = await change_jobs.trigger(connection, to_jobs, self.operators) if to_jobs else ([], [])
+            await add_entries(connection, entries, self.history)
             await release_messages(connection, commands, meant, self.history)
         self.metrics.delayed_released.inc(len(meant.numbers))
         return answer_commands(commands, meant, of_jobs)
-
-    async def _trigger_jobs(self, connection: Connection, commands: Sequence[Trigger]) -> list[Answer]:
-        stored = await insert_triggers(connection, commands, self.operators)
-        answers = answer_triggers(commands, stored, self.operators)
-        await add_entries(connection, tell_triggers(commands, answers), self.history)
-        return answers
 
     async def _tell_refused(self, commands: Sequence[Refused]) -> None:
         if entries := list(tell_refused(commands)):
@@ -184,7 +176,9 @@ class BatchHandler:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
             jobs = await find_jobs(connection, queries)
             history = await read_history(connection, queries)
-        return answer_queries(queries, jobs, history, self.operators)
+            without = [query.id for query in queries if query.id not in jobs]
+            bulks = await find_bulks(connection, without) if without else {}
+        return answer_queries(queries, jobs, history, bulks, self.operators)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
@@ -227,7 +221,7 @@ class BatchHandler:
         """
         replies, yielder = [], LoopYielder()
         for message, answer in zip(messages, answers, strict=True):
-            if can_be_answered(message.reply_to):
+            if answer.replies and can_be_answered(message.reply_to):
                 replies.append(await reply_to(message, answer, yielder))
                 await yielder.give_way()
         results = await self.publisher.publish(replies, self.publish_timeout)
@@ -264,32 +258,6 @@ def _answer_alone_if_typed(message: IncomingMessage, answer: Answer) -> Answer:
     if answer.parked and OPERATOR_HEADER in message.headers and can_be_answered(message.reply_to):
         return msgspec.structs.replace(answer, parked=False)
     return answer
-
-
-def raw_command(message: IncomingMessage) -> RawCommand:
-    """Return what `read_command` needs of the message."""
-    return RawCommand(
-        message.body,
-        message.type,
-        message.routing_key,
-        message.timestamp,
-        message.unreadable,
-        read_traceparent(message.headers),
-        message.user_id,
-        _origin(message),
-    )
-
-
-def _origin(message: IncomingMessage) -> Origin:
-    operator = message.headers.get(OPERATOR_HEADER)
-    if message.app_id is None and operator is None:
-        return UNNAMED
-    return Origin(_readable(message.app_id), _readable(operator))
-
-
-def _readable(name: object) -> str | None:
-    """Return a name that a sender gave itself as it can be stored: text without NUL, of a limited length."""
-    return name.replace("\0", "")[:MAX_NAME_LENGTH] if isinstance(name, str) else None
 
 
 def _refused_by_the_database(command: Command, error: str) -> Answer:

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
+from consumer.bulks import BulkWork
 from consumer.commands.webhook import WebhookRules
 from consumer.delayed import DelayedHandler
 from consumer.handler import BatchHandler
 from consumer.masstransit import MassTransit
 from consumer.metrics import Metrics
 from consumer.settings import ConsumerSettings
+from consumer.store.bulks import delete_bulks
 from shared.amqp.connection import Broker, virtual_host_of
 from shared.amqp.consuming import Intake, consume_until_stopped
 from shared.amqp.publisher import Publisher
@@ -18,11 +21,15 @@ from shared.contract.names import Names
 from shared.postgres.delay_exchanges import open_exchanges
 from shared.postgres.instances import Instance
 from shared.postgres.pool import Pool, ask_until_answered, open_pool, wait_for_schema
+from shared.postgres.retention import Retention
 from shared.runtime.health import readiness_checks, serve_health
 from shared.runtime.logs import configure_logs
 from shared.runtime.loops import Stop, Watchdog, first_of, run_until_stop
 from shared.runtime.service import run_service
 from shared.runtime.settings import load_settings
+
+# What a bulk did is in the history, for as long as that is kept. Its row is kept for those who ask how it ended.
+KEEP_BULKS_FOR = timedelta(days=30)
 
 
 async def consume(settings: ConsumerSettings, stop: Stop) -> None:
@@ -37,7 +44,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
     opens = Names(settings.amqp_prefix, settings.delay_exchanges)
     of_delayed = Broker(settings.amqp_url, name="duebell-consumer-delayed", names=opens)
     async with (
-        open_pool(settings.database_url, "duebell-consumer", size=6) as pool,
+        open_pool(settings.database_url, "duebell-consumer", size=7) as pool,
         inbound.connected(),
         outbound.connected(),
         of_delayed.connected(),
@@ -48,6 +55,7 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
             readiness_checks(pool, [inbound, outbound, of_delayed]),
         ),
         Publisher(outbound) as publisher,
+        Publisher(outbound) as publisher_of_bulks,
         Publisher(outbound) as publisher_of_delayed,
         Publisher(outbound) as publisher_of_expired,
     ):
@@ -100,6 +108,17 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
                 hold(publisher_of_expired),
                 stop,
             ),
+            "bulks": BulkWork(
+                pool=pool,
+                publisher=publisher_of_bulks,
+                metrics=metrics,
+                publish_timeout=settings.publish_timeout_seconds,
+                history=settings.history,
+                stored=handler.bulk_stored,
+            ).work_until_stopped(stop),
+            "retention of bulks": Retention(
+                pool, delete_bulks, KEEP_BULKS_FOR, metrics.bulks_deleted
+            ).retire_until_stopped(stop),
             "instance": Instance(pool, "consumer").report_until_stopped(stop),
         }
         async with asyncio.TaskGroup() as tasks:

@@ -8,7 +8,19 @@ _STORE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 # The parts that an error of a delayed message can name.
 _PARTS_OF_MESSAGE = ("exchange", "body", "properties", "x-delay", "x-deliver-at", "duebell-id", "user_id", "other")
 # The fields that an error of a command can name.
-_FIELDS = (*ScheduleRequest.model_fields, "trigger_id", "note", "body", "type", "timestamp", "user_id", "other")
+_FIELDS = (
+    *ScheduleRequest.model_fields,
+    "trigger_id",
+    "note",
+    "action",
+    "selector",
+    "dry_run",
+    "body",
+    "type",
+    "timestamp",
+    "user_id",
+    "other",
+)
 
 
 class Metrics:
@@ -36,6 +48,9 @@ class Metrics:
         self.split_batches = Counter(
             "commands_batches_split", "Batches that failed and were tried one by one", registry=registry
         )
+        self.bulk_changed = Counter("bulk_jobs_changed", "Jobs changed by a ScheduleBulk", registry=registry)
+        self.bulks_finished = Counter("bulks_finished", "ScheduleBulk carried out to the end", registry=registry)
+        self.bulks_deleted = Counter("bulks_deleted", "Bulks deleted long after their end", registry=registry)
         self.replies_lost = Counter("replies_not_confirmed", "Replies that the broker did not take", registry=registry)
 
         self.delayed_stored = Counter("delayed_messages_stored", "Delayed messages stored", registry=registry)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from consumer.commands.merge import Answer, FoundJob
+from consumer.commands.merge import Answer, FoundJob, StoredBulk
 from consumer.commands.schedule import MAX_UPCOMING, upcoming
 from shared.amqp.message import IncomingMessage, OutgoingMessage
 from shared.contract.fields import AS_INSTANTS
@@ -31,6 +31,7 @@ async def reply_to(message: IncomingMessage, answer: Answer, yielder: LoopYielde
         "upcoming": instants,
         "errors": answer.errors,
         **(_state(answer.found) if answer.found else {}),
+        **({"bulk": bulk_as_told(answer.bulk)} if answer.bulk else {}),
     }
     return OutgoingMessage(
         exchange="",
@@ -51,6 +52,18 @@ def _upcoming(answer: Answer) -> Iterator[datetime]:
         rule = RuleSpec.from_json(job.rule) if job.rule else None
         return islice(upcoming(rule, job.next_run_at, job.rule_index), answer.query.upcoming)
     return iter(())
+
+
+def bulk_as_told(bulk: StoredBulk) -> dict[str, Any]:
+    """Return how a bulk stands, as replies say it."""
+    return {
+        "action": bulk.action,
+        "dry_run": bulk.dry_run,
+        "matched": bulk.matched,
+        "changed": bulk.changed,
+        "requested_at": bulk.requested_at,
+        "finished_at": bulk.finished_at,
+    }
 
 
 def _state(job: FoundJob) -> dict[str, Any]:

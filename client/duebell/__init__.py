@@ -18,6 +18,7 @@ from duebell.errors import (
     Unroutable,
 )
 from duebell.messages import (
+    BulkProgress,
     HistoryEntry,
     JobState,
     JobStatus,
@@ -35,6 +36,7 @@ from duebell.seen import InMemorySeen, Seen
 __version__ = "0.1.0"
 
 __all__ = [
+    "BulkProgress",
     "Conflict",
     "DuebellError",
     "HistoryEntry",

@@ -12,13 +12,15 @@ from uuid import uuid4
 
 from duebell.address import check_url, user_of
 from duebell.app_id import check_app_id, program_name
-from duebell.bulk import send_many
 from duebell.errors import Conflict, Rejected
 from duebell.link import Link
+from duebell.many import send_many
 from duebell.messages import (
+    BulkProgress,
     Command,
     JobState,
     Outcome,
+    ScheduleBulk,
     ScheduleCancel,
     SchedulePause,
     ScheduleQuery,
@@ -30,7 +32,7 @@ from duebell.messages import (
 from duebell.names import COMMANDS_EXCHANGE, ROUTING_KEYS
 from duebell.outgoing import Outgoing
 from duebell.publishing import Publisher
-from duebell.requests import ChangeFields, RequestFields, change, checked, encoded, request
+from duebell.requests import BulkFields, ChangeFields, RequestFields, change, checked, encoded, request
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -186,7 +188,32 @@ class Commands:
         job belongs to another user.
         """
         reply = await self.send(checked(ScheduleQuery, id=job_id, history=history, upcoming=upcoming), timeout=timeout)
-        return JobState.model_validate(reply.model_dump()) if reply.outcome is Outcome.FOUND else None
+        return JobState.model_validate(reply.model_dump()) if reply.status is not None else None
+
+    async def bulk(
+        self,
+        action: Literal["pause", "resume", "cancel", "trigger"],
+        bulk_id: str | None = None,
+        *,
+        timeout: float | None = None,
+        **fields: Unpack[BulkFields],
+    ) -> BulkProgress:
+        """Pause, resume, cancel or trigger all jobs that match `labels`, `topic` and `id_prefix`, of which at least one
+        is needed, and return how many they were. With `dry_run` nothing changes. The call waits until all are done; it
+        goes on if the timeout comes first, and the same call with the same `bulk_id` waits again.
+        """
+        selector = {name: fields[name] for name in ("labels", "topic", "id_prefix") if name in fields}
+        rest = {name: fields[name] for name in ("dry_run", "note") if name in fields}
+        command = checked(ScheduleBulk, id=bulk_id or uuid4().hex, action=action, selector=selector, **rest)
+        reply = await self.send(command, timeout=timeout)
+        if reply.bulk is None:
+            raise RuntimeError(f"{reply.outcome} without numbers: this Duebell knows no bulks")
+        return reply.bulk
+
+    async def bulk_status(self, bulk_id: str, *, timeout: float | None = None) -> BulkProgress | None:
+        """Ask how far a bulk has come. Returns None if there is none of this id, or a job has it."""
+        reply = await self.send(checked(ScheduleQuery, id=bulk_id, history=0, upcoming=0), timeout=timeout)
+        return reply.bulk
 
     async def schedule_many(
         self,

@@ -38,6 +38,7 @@ class Outcome(StrEnum):
     TRIGGERED = "triggered"
     REJECTED = "rejected"
     FOUND = "found"
+    FINISHED = "finished"
 
 
 class JobStatus(StrEnum):
@@ -164,6 +165,62 @@ class ScheduleQuery(Command):
     upcoming: int = Field(default=3, ge=0, le=20)
 
 
+class BulkAction(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    TRIGGER = "trigger"
+
+
+class BulkSelector(BaseModel):
+    """Which jobs: those that match all that is given."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["labels"], "properties": {"labels": {"type": "object", "minProperties": 1}}},
+                {"required": ["topic"], "properties": {"topic": {"type": "string"}}},
+                {"required": ["id_prefix"], "properties": {"id_prefix": {"type": "string"}}},
+            ]
+        },
+    )
+
+    labels: Labels | None = None
+    topic: Topic | None = None
+    id_prefix: JobId | None = None
+
+    @model_validator(mode="after")
+    def _selects_something(self) -> Self:
+        if not self.labels and self.topic is None and self.id_prefix is None:
+            raise ValueError("at least one of labels, topic and id_prefix is needed")
+        return self
+
+
+class ScheduleBulk(Command):
+    """Pause, resume, cancel or trigger all jobs that match. The reply comes when all of them are done."""
+
+    action: BulkAction = Field(strict=False)
+    selector: BulkSelector
+    dry_run: bool = False
+    note: Note | None = None
+
+
+class BulkProgress(BaseModel):
+    """How a bulk stands: `matched` jobs so far, and those of them that were `changed`."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    action: str
+    dry_run: bool
+    matched: int
+    changed: int
+    requested_at: datetime
+    finished_at: datetime | None
+
+
 class ScheduleDue(BaseModel):
     """It is time. Fields that this version does not know are ignored."""
 
@@ -215,6 +272,7 @@ class ScheduleReply(BaseModel):
     last_due_at: datetime | None = None
     labels: dict[str, str] | None = None
     history: list[HistoryEntry] | None = None
+    bulk: BulkProgress | None = None
 
 
 class JobState(BaseModel):

@@ -14,6 +14,7 @@ ROUTING_KEYS = {
     "ScheduleResume": "schedule.resume",
     "ScheduleTrigger": "schedule.trigger",
     "ScheduleQuery": "schedule.query",
+    "ScheduleBulk": "schedule.bulk",
 }
 
 

@@ -46,6 +46,16 @@ class ChangeFields(TypedDict, total=False):
     note: str | None
 
 
+class BulkFields(TypedDict, total=False):
+    """Which jobs a bulk means, and `note`, which says why, for people."""
+
+    labels: dict[str, str]
+    topic: str
+    id_prefix: str
+    dry_run: bool
+    note: str
+
+
 def request(job_id: str, **fields: Unpack[RequestFields]) -> ScheduleRequest:
     """Make a checked request. It keeps its revision, so to send the same object again is to send a duplicate."""
     given = {name: _as_sent(name, value) for name, value in fields.items()}

@@ -67,6 +67,8 @@ class Scheduler:
     resume = _blocking(Commands.resume)
     trigger = _blocking(Commands.trigger)
     status = _blocking(Commands.status)
+    bulk = _blocking(Commands.bulk)
+    bulk_status = _blocking(Commands.bulk_status)
     schedule_many = _blocking(Commands.schedule_many)
     send = _blocking(Commands.send)
 

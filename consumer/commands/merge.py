@@ -2,9 +2,9 @@
 
 A batch is cut into steps that are stored one after the other. A step stores its requests first, then its cancels, its
 pauses and resumes, and its triggers; last it reads for its queries. A command that must come after an earlier one for
-the same id, and that its step would store before it, comes in a later step; so does a command of another user. So a
-batch has the same effect as its commands one by one, in order of arrival. A batch of requests alone is one step with
-one part.
+the same id, and that its step would store before it, comes in a later step; so does a command of another user. A bulk,
+which may mean any job, is a step alone. So a batch has the same effect as its commands one by one, in order of arrival.
+A batch of requests alone is one step with one part.
 
 Within a step, requests are merged id by id: the highest revision wins, in whatever order they arrived. Merging also
 gives the SQL one row per id.
@@ -18,13 +18,13 @@ from typing import Generic, TypeVar, assert_never
 
 import msgspec
 
-from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
+from consumer.commands.parse import Bulk, Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
 from shared.contract.history import HistoryEntry
 from shared.contract.job_status import OPEN, JobStatus
 from shared.contract.labels import read_labels
-from shared.contract.messages import Outcome
+from shared.contract.messages import BulkAction, Outcome
 from shared.contract.wording import NOT_THE_OWNER
 from shared.recurrence import RuleSpec
 
@@ -60,8 +60,9 @@ class Step:
     pausing: Part[Pause | Resume] = field(default_factory=Part)
     triggering: Part[Trigger] = field(default_factory=Part)
     reading: Part[Query] = field(default_factory=Part)
+    bulks: Part[Bulk] = field(default_factory=Part)
 
-    def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger | Query) -> None:
+    def add(self, position: int, command: Schedule | Cancel | Pause | Resume | Trigger | Query | Bulk) -> None:
         match command:
             case Schedule():
                 self.scheduling.add(position, command)
@@ -73,6 +74,8 @@ class Step:
                 self.triggering.add(position, command)
             case Query():
                 self.reading.add(position, command)
+            case Bulk():
+                self.bulks.add(position, command)
             case _:
                 assert_never(command)
 
@@ -123,6 +126,22 @@ class FoundJob(msgspec.Struct, frozen=True):
     history: Sequence[HistoryEntry] = ()  # newest first
 
 
+class StoredBulk(msgspec.Struct, frozen=True):
+    """A bulk as its row says that it stands."""
+
+    id: str
+    action: BulkAction
+    dry_run: bool
+    labels: str | None
+    topic: str | None
+    id_prefix: str | None
+    user: str | None
+    matched: int
+    changed: int
+    requested_at: datetime
+    finished_at: datetime | None
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What became of one command: the content of its reply, and whether the command is parked."""
 
@@ -135,20 +154,28 @@ class Answer(msgspec.Struct, frozen=True):
     parked: bool = False
     query: Query | None = None  # what was asked, if a job was found
     found: FoundJob | None = None
+    bulk: StoredBulk | None = None
+    replies: bool = True  # False: the reply comes later, when the bulk is finished
 
 
 def cut_into_steps(commands: Sequence[Command]) -> list[Step]:
     """Put every command into a step, except those that were refused while they were read."""
     steps: list[Step] = []
     latest: dict[str, tuple[int, int, str | None]] = {}  # of each id: number of the step, place in it, user
+    first = 0  # the step before which no further command may come: the one behind the last bulk
     for position, command in enumerate(commands):
         if isinstance(command, Refused):
             continue
+        if isinstance(command, Bulk):
+            first = len(steps) + 1
+            steps.append(Step())
+            steps[-1].add(position, command)
+            continue
         place = _place_of(command)
-        number = 0
+        number = first
         if (before := latest.get(command.id)) is not None:
             fits = isinstance(command, Query) or (place >= before[1] and command.user == before[2])
-            number = before[0] if fits else before[0] + 1
+            number = max(first, before[0] if fits else before[0] + 1)
         latest[command.id] = number, place, command.user
         if number == len(steps):
             steps.append(Step())

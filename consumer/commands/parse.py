@@ -18,13 +18,17 @@ from consumer.errors import Refusal
 from shared.contract.fields import format_instant
 from shared.contract.history import UNNAMED, Origin
 from shared.contract.json_depth import say_too_deep, too_deep_field
+from shared.contract.labels import write_labels
 from shared.contract.messages import (
+    BULK_TYPE,
     CANCEL_TYPE,
     PAUSE_TYPE,
     QUERY_TYPE,
     REQUEST_TYPE,
     RESUME_TYPE,
     TRIGGER_TYPE,
+    BulkAction,
+    ScheduleBulk,
     ScheduleCancel,
     SchedulePause,
     ScheduleQuery,
@@ -32,7 +36,7 @@ from shared.contract.messages import (
     ScheduleResume,
     ScheduleTrigger,
 )
-from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
+from shared.contract.names import BULK_KEY, CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY
 from shared.contract.wording import describe_problem, limit_errors
 
 # How large the fields of a command besides its payload may be.
@@ -40,7 +44,16 @@ MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
 # How long a request may have waited in a queue and still start its rule at the time when it was made.
 MAX_TIMESTAMP_AGE = timedelta(days=30)
 
-Model = TypeVar("Model", ScheduleRequest, ScheduleCancel, SchedulePause, ScheduleResume, ScheduleTrigger, ScheduleQuery)
+Model = TypeVar(
+    "Model",
+    ScheduleRequest,
+    ScheduleCancel,
+    SchedulePause,
+    ScheduleResume,
+    ScheduleTrigger,
+    ScheduleQuery,
+    ScheduleBulk,
+)
 
 _TYPE_OF_KEY = {
     REQUEST_KEY: REQUEST_TYPE,
@@ -49,6 +62,7 @@ _TYPE_OF_KEY = {
     RESUME_KEY: RESUME_TYPE,
     TRIGGER_KEY: TRIGGER_TYPE,
     QUERY_KEY: QUERY_TYPE,
+    BULK_KEY: BULK_TYPE,
 }
 
 
@@ -63,6 +77,8 @@ class RawCommand(msgspec.Struct, frozen=True):
     traceparent: str | None = None
     user_id: str | None = None
     origin: Origin = UNNAMED
+    reply_to: str | None = None  # only if it may be answered
+    correlation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,25 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Bulk:
+    """An action on all jobs that match. `reply_to` and `correlation_id` are those of its message: the reply comes when
+    the bulk is finished.
+    """
+
+    id: str
+    action: BulkAction
+    labels: str | None = None  # JSON text, by `write_labels`
+    topic: str | None = None
+    id_prefix: str | None = None
+    dry_run: bool = False
+    traceparent: str | None = None
+    user: str | None = None
+    origin: Origin = UNNAMED
+    reply_to: str | None = None
+    correlation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A command that cannot be carried out. Each error begins with the name of the field that it is about."""
 
@@ -118,7 +153,7 @@ class Refused:
     origin: Origin = UNNAMED
 
 
-Command = Schedule | Cancel | Pause | Resume | Trigger | Query | Refused
+Command = Schedule | Cancel | Pause | Resume | Trigger | Query | Bulk | Refused
 
 
 class _PayloadOnly(msgspec.Struct):
@@ -156,7 +191,9 @@ def read_command(
         return Refused(limit_errors(refusal.errors), job_id, kind != QUERY_TYPE, raw.user_id, raw.origin)
 
 
-def _read_without_payload(kind: str, raw: RawCommand, content: dict[str, Any]) -> Cancel | Pause | Resume | Query:
+def _read_without_payload(
+    kind: str, raw: RawCommand, content: dict[str, Any]
+) -> Cancel | Pause | Resume | Query | Bulk:
     if kind == CANCEL_TYPE:
         cancel = _validated(ScheduleCancel, content)
         return Cancel(cancel.id, raw.user_id, cancel.revision, _with_note(raw.origin, cancel.note))
@@ -166,8 +203,28 @@ def _read_without_payload(kind: str, raw: RawCommand, content: dict[str, Any]) -
     if kind == RESUME_TYPE:
         resume = _validated(ScheduleResume, content)
         return Resume(resume.id, raw.user_id, resume.revision, _with_note(raw.origin, resume.note))
+    if kind == BULK_TYPE:
+        return _read_bulk(_validated(ScheduleBulk, content), raw)
     query = _validated(ScheduleQuery, content)
     return Query(query.id, raw.user_id, query.history, query.upcoming)
+
+
+def _read_bulk(bulk: ScheduleBulk, raw: RawCommand) -> Bulk:
+    selector, origin = bulk.selector, _with_note(raw.origin, bulk.note)
+    labels = write_labels(selector.labels) if selector.labels else None
+    return Bulk(
+        bulk.id,
+        bulk.action,
+        labels,
+        selector.topic,
+        selector.id_prefix,
+        bulk.dry_run,
+        raw.traceparent,
+        raw.user_id,
+        origin,
+        raw.reply_to,
+        raw.correlation_id,
+    )
 
 
 def _with_note(origin: Origin, note: str | None) -> Origin:

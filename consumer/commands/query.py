@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from consumer.commands.merge import Answer, FoundJob, may_command
+from consumer.commands.bulk import ANOTHER_USER
+from consumer.commands.merge import Answer, FoundJob, StoredBulk, may_command
 from consumer.commands.parse import Query
 from shared.contract.history import HistoryEntry
 from shared.contract.messages import Outcome
@@ -17,15 +18,26 @@ def answer_queries(
     queries: Sequence[Query],
     jobs: Mapping[str, FoundJob],
     history: Mapping[str, Sequence[HistoryEntry]],
+    bulks: Mapping[str, StoredBulk],
     operators: Collection[str] = (),
 ) -> list[Answer]:
     """Answer each query from the jobs as they stand, and from their history, newest first. None is parked: nothing is
     lost with it.
     """
-    return [_answer(query, jobs.get(query.id), history.get(query.id, ()), operators) for query in queries]
+    return [_answer(query, jobs.get(query.id), history.get(query.id, ()), bulks, operators) for query in queries]
 
 
-def _answer(query: Query, job: FoundJob | None, history: Sequence[HistoryEntry], operators: Collection[str]) -> Answer:
+def _answer(
+    query: Query,
+    job: FoundJob | None,
+    history: Sequence[HistoryEntry],
+    bulks: Mapping[str, StoredBulk],
+    operators: Collection[str],
+) -> Answer:
+    if job is None and (bulk := bulks.get(query.id)) is not None:
+        if not may_command(query.user, bulk.user, operators):
+            return Answer(query.id, Outcome.REJECTED, errors=(ANOTHER_USER,))
+        return Answer(query.id, Outcome.FOUND, bulk=bulk)
     if job is None:
         return Answer(query.id, Outcome.UNKNOWN, errors=("id: there is no such job",))
     if not may_command(query.user, job.owner, operators):

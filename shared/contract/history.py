@@ -33,6 +33,7 @@ class What(StrEnum):
     ENDED = "ended"  # a rule has no further occurrence
     DELIVERED = "delivered"  # the webhook was called and answered with a 2xx
     DELIVERY_FAILED = "delivery_failed"
+    BULK = "bulk"  # an action on all jobs that match; the entry has the id of the bulk
     REPLAYED = "replayed"  # an operator has a failed delivery tried again
 
 

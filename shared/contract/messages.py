@@ -18,6 +18,7 @@ PAUSE_TYPE = "SchedulePause"
 RESUME_TYPE = "ScheduleResume"
 TRIGGER_TYPE = "ScheduleTrigger"
 QUERY_TYPE = "ScheduleQuery"
+BULK_TYPE = "ScheduleBulk"
 DUE_TYPE = "ScheduleDue"
 REPLY_TYPE = "ScheduleReply"
 COMPLETED_TYPE = "DeliveryCompleted"
@@ -42,7 +43,8 @@ class Outcome(StrEnum):
     - resumed: of a resume: the job is not paused, now or already
     - triggered: of a trigger: it rings once, now
     - rejected: it is wrong, of a user who is not the owner, or too late; nothing changed, and `errors` say why
-    - found: of a query: the reply says how the job stands
+    - found: of a query: the reply says how the job, or the bulk, stands
+    - finished: of a bulk: it has gone through all jobs that match; `bulk` says how many it changed
     """
 
     ACCEPTED = "accepted"
@@ -55,6 +57,7 @@ class Outcome(StrEnum):
     TRIGGERED = "triggered"
     REJECTED = "rejected"
     FOUND = "found"
+    FINISHED = "finished"
 
 
 class _Command(BaseModel):
@@ -235,6 +238,73 @@ class ScheduleQuery(_Command):
     upcoming: int = Field(default=3, ge=0, le=20, description="how many next instants the reply has", examples=[10])
 
 
+class BulkAction(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    TRIGGER = "trigger"
+
+
+class BulkSelector(_Command):
+    """Which jobs: those that match all that is given. At least one is needed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["labels"], "properties": {"labels": {"type": "object", "minProperties": 1}}},
+                {"required": ["topic"], "properties": {"topic": {"type": "string"}}},
+                {"required": ["id_prefix"], "properties": {"id_prefix": {"type": "string"}}},
+            ]
+        }
+    )
+
+    labels: Labels | None = Field(
+        default=None, description="jobs that have all of these labels", examples=[{"team": "billing"}]
+    )
+    topic: Topic | None = Field(
+        default=None, description="jobs of this topic, and of those below it", examples=["invoices"]
+    )
+    id_prefix: JobId | None = Field(
+        default=None, description="jobs whose id begins with this text", examples=["invoice-"]
+    )
+
+    @model_validator(mode="after")
+    def _selects_something(self) -> Self:
+        if not self.labels and self.topic is None and self.id_prefix is None:
+            raise ValueError("at least one of labels, topic and id_prefix is needed")
+        return self
+
+
+class ScheduleBulk(_Command):
+    """Pause, resume, cancel or trigger all jobs that match and that were there when it was accepted. The reply comes
+    when all of them are done.
+    """
+
+    id: JobId = Field(
+        description="the application's own name for the bulk: the same one again is a duplicate",
+        examples=["holidays-2026"],
+    )
+    action: BulkAction = Field(strict=False, description="what is done with each job", examples=["pause"])
+    selector: BulkSelector = Field(description="which jobs", examples=[{"labels": {"team": "billing"}}])
+    dry_run: bool = Field(default=False, description="change nothing, and count", examples=[True])
+    note: Note | None = Field(default=None, description="why, for people", examples=["holidays"])
+
+
+class BulkProgress(BaseModel):
+    """How a bulk stands."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    action: str = Field(description="of the bulk", examples=["pause"])
+    dry_run: bool = Field(description="of the bulk", examples=[False])
+    matched: int = Field(description="jobs that matched, so far", examples=[1200])
+    changed: int = Field(description="those of them that were changed; of a dry run, that would be", examples=[1180])
+    requested_at: datetime = Field(description="when it was accepted", examples=["2026-07-10T09:00:00Z"])
+    finished_at: datetime | None = Field(
+        description="when it had gone through all that match; null: it goes on", examples=["2026-07-10T09:00:02Z"]
+    )
+
+
 class ScheduleDue(BaseModel):
     """It is time. Readers ignore fields that they do not know."""
 
@@ -322,6 +392,20 @@ class ScheduleReply(BaseModel):
     )
     history: list[HistoryEntry] | None = Field(
         default=None, description="what happened to the id, newest first", examples=[[]]
+    )
+    bulk: BulkProgress | None = Field(
+        default=None,
+        description="of a bulk, and of a query for its id: how it stands",
+        examples=[
+            {
+                "action": "pause",
+                "dry_run": False,
+                "matched": 1200,
+                "changed": 1180,
+                "requested_at": "2026-07-10T09:00:00Z",
+                "finished_at": "2026-07-10T09:00:02Z",
+            }
+        ],
     )
 
 

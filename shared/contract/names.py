@@ -8,6 +8,7 @@ PAUSE_KEY = "schedule.pause"
 RESUME_KEY = "schedule.resume"
 TRIGGER_KEY = "schedule.trigger"
 QUERY_KEY = "schedule.query"
+BULK_KEY = "schedule.bulk"
 
 # Headers of a message that is published to a delay exchange.
 DELAY_HEADER = b"x-delay"

@@ -33,7 +33,7 @@ begin
                 on triggers'),
             ('duebell_consumer', 'select, insert, delete on job_labels'),
             ('duebell_consumer', 'select, insert, delete, update (after_topic, after_id, matched, changed, steps, step_at,
-                finished_at, answered_at) on bulks'),
+                finished_at, answered_at, reply_to, correlation_id) on bulks'),
             ('duebell_consumer', 'select, insert, update, delete on delayed_messages'),
             ('duebell_consumer', 'usage on sequence delayed_messages_id_seq'),
             ('duebell_consumer', 'select, insert, update (closed_at, opened_at) on delay_exchanges'),

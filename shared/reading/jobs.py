@@ -15,7 +15,8 @@ import asyncpg
 import orjson
 
 from shared.contract.fields import format_instant, parse_date_time
-from shared.contract.labels import label_row, read_labels, write_labels
+from shared.contract.labels import read_labels, write_labels
+from shared.postgres.labels import choose_label
 from shared.postgres.pool import Connection
 from shared.reading.job_walks import (
     COUNT_JOBS,
@@ -224,25 +225,6 @@ def _labels(wanted: Wanted) -> str | None:
 def _listed(row: asyncpg.Record) -> ListedJob:
     values = {name: row[name] for name in ListedJob.__slots__}
     return ListedJob(**{**values, "labels": read_labels(row["labels"])})
-
-
-# Of several labels, the one that fewest open jobs have is walked. A label that many have is not counted to its end.
-CHOOSE_LABEL = """
-select given.label
-  from unnest($1::text[]) as given(label)
- cross join lateral (
-       select count(*) as jobs from (
-              select from job_labels where job_labels.label = given.label collate "C" limit 10000) as counted) as counts
- order by counts.jobs, given.label
- limit 1
-"""
-
-
-async def choose_label(connection: Connection, labels: Mapping[str, str]) -> str:
-    """Return the label, as `job_labels` has it, by which to walk the jobs that have all of these labels."""
-    rows = [label_row(key, value) for key, value in labels.items()]
-    label: str = rows[0] if len(rows) == 1 else await connection.fetchval(CHOOSE_LABEL, rows)
-    return label
 
 
 @dataclass(frozen=True, slots=True)

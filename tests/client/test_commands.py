@@ -42,6 +42,25 @@ async def test_verdicts_come_back_and_refusals_are_raised_with_their_reasons(ins
     assert reports[5] == {"result": None}
 
 
+async def test_a_bulk_returns_its_numbers(installed: Installed, site: Site) -> None:
+    async with running_consumer(site):
+        reports = await installed.run(
+            *calls(
+                ("schedule", ["a"], {"at": LATER, "labels": {"team": "x"}}),
+                ("bulk", ["pause", "b-1"], {"labels": {"team": "x"}, "note": "holidays"}),
+                ("bulk_status", ["b-1"], {}),
+                ("bulk_status", ["a"], {}),
+                ("status", ["b-1"], {}),
+                ("bulk", ["pause"], {}),
+            )
+        )
+    assert (reports[1]["matched"], reports[1]["changed"]) == (1, 1)
+    assert reports[2] == reports[1]
+    assert reports[3:5] == [{"result": None}, {"result": None}]
+    assert reports[5]["error"] == "InvalidCommand"
+    assert "at least one of labels, topic and id_prefix" in reports[5]["text"]
+
+
 async def test_without_a_revision_each_request_replaces_the_one_before(
     installed: Installed, site: Site, database: Any
 ) -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from shared.contract import messages
-from shared.contract.names import CANCEL_KEY, PAUSE_KEY, QUERY_KEY, REQUEST_KEY, RESUME_KEY, TRIGGER_KEY, Names
+from shared.contract.names import (
+    BULK_KEY,
+    CANCEL_KEY,
+    PAUSE_KEY,
+    QUERY_KEY,
+    REQUEST_KEY,
+    RESUME_KEY,
+    TRIGGER_KEY,
+    Names,
+)
 from tests.support.client_program import Installed
 from tests.support.installed_packages import CLIENT
 
@@ -54,6 +63,7 @@ async def test_the_client_and_the_services_use_the_same_names(contract: dict[str
         "ScheduleResume": RESUME_KEY,
         "ScheduleTrigger": TRIGGER_KEY,
         "ScheduleQuery": QUERY_KEY,
+        "ScheduleBulk": BULK_KEY,
     }
 
 

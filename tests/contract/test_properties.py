@@ -68,6 +68,7 @@ async def test_a_command_as_the_document_has_it_is_answered_and_its_event_is_as_
             ("ScheduleResume", {"id": "job"}),
             ("ScheduleTrigger", {"id": "job", "trigger_id": "once"}),
             ("ScheduleQuery", {"id": "job"}),
+            ("ScheduleBulk", {"id": "some", "action": "pause", "selector": {"topic": "none"}}),
             ("ScheduleCancel", {"id": "job"}),
             ("ScheduleRequest", {"id": "soon", "at": in_seconds(0.2)}),
         ):

@@ -20,6 +20,7 @@ WAYS: list[tuple[str | None, str]] = [
     (None, "schedule.resume"),
     (None, "schedule.trigger"),
     (None, "schedule.query"),
+    (None, "schedule.bulk"),
 ]
 
 

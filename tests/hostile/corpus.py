@@ -15,6 +15,7 @@ from typing import Any
 from tests.hostile.case import Case
 from tests.hostile.families import (
     bombs,
+    bulks,
     framing,
     grammar,
     headers,
@@ -41,6 +42,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "headers": headers.cases,
     "pause_and_trigger": pause_and_trigger.cases,
     "queries": queries.cases,
+    "bulks": bulks.cases,
     "message_properties": message_properties.cases,
 }
 # Something of up to 16 bytes, a hundred times or more in a row.

@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 import orjson
 
-from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
+from consumer.commands.parse import Bulk, Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule, list_upcoming
 from delivery.http.request import host_of
 from shared.contract.fields import FIRST_YEAR, LAST_YEAR
@@ -31,6 +31,9 @@ def check_command(command: Command, body: bytes) -> None:
             _check_id(command.id)
             _check_id(command.trigger_id)
             _check_payload(command.payload, body)
+        case Bulk():
+            _check_id(command.id)
+            assert command.labels or command.topic or command.id_prefix
         case Schedule():
             _check_schedule(command, body)
         case _:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.postgres.labels import choose_label
 from shared.reading import jobs
 from shared.reading.job_walks import (
     COUNT_JOBS,
@@ -20,7 +21,6 @@ from shared.reading.jobs import (
     Cursor,
     JobState,
     Wanted,
-    choose_label,
     count_jobs,
     find_by_beginning,
     list_jobs,

@@ -34,6 +34,52 @@ _CONSUMER = (
         tests=("tests/integration/test_owners.py::test_a_job_obeys_its_owner_and_no_other_user",),
     ),
     Mutant(
+        name="bulk-of-a-stranger",
+        harm="A user of the broker cancels the jobs of all others that have a label.",
+        file="consumer/store/bulk_walk.py",
+        before="and ($3 or owner is null or owner = $2)",
+        after="and ($3 or true or owner = $2)",
+        tests=(
+            "tests/integration/bulks/test_steps.py::test_a_bulk_changes_the_open_jobs_that_match_and_that_its_user_may_command",
+        ),
+    ),
+    Mutant(
+        name="bulk-passes-over-what-is-firing",
+        harm="A bulk leaves out the jobs that a producer is publishing at that moment.",
+        file="consumer/bulks.py",
+        before="        if job.id not in free:",
+        after="        if job.id not in free and number < 0:",
+        tests=("tests/integration/bulks/test_steps.py::test_a_step_waits_for_no_job_while_it_has_others_locked",),
+    ),
+    Mutant(
+        name="bulk-begins-again",
+        harm="A bulk that a crash has interrupted counts and tells jobs twice, or never ends.",
+        file="consumer/store/bulks.py",
+        before="       after_id = $3,\n",
+        after="       after_id = case when steps % 2 = 0 then $3 else after_id end,\n",
+        tests=("tests/integration/bulks/test_steps.py::test_a_bulk_that_is_interrupted_ends_as_one_that_is_not",),
+    ),
+    Mutant(
+        name="bulk-takes-what-came-later",
+        harm="A bulk cancels schedules that were made after it was sent.",
+        file="consumer/store/bulk_walk.py",
+        before="created_at <= $1 and",
+        after="created_at is not null and",
+        tests=(
+            "tests/integration/bulks/test_steps.py::test_a_bulk_changes_the_open_jobs_that_match_and_that_its_user_may_command",
+        ),
+    ),
+    Mutant(
+        name="dry-run-changes",
+        harm="A dry run changes what it should only count.",
+        file="consumer/bulks.py",
+        before="        if bulk.stored.dry_run:\n            return sum(",
+        after="        if bulk.stored.dry_run and not part.jobs:\n            return sum(",
+        tests=(
+            "tests/integration/bulks/test_bulk_commands.py::test_a_bulk_is_answered_when_it_is_finished_and_can_be_asked_for",
+        ),
+    ),
+    Mutant(
         name="older-revision-wins",
         harm="A request that was overtaken on its way undoes the reschedule that overtook it.",
         file="consumer/store/jobs.py",

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumer.commands.merge import Step, cut_into_steps
-from consumer.commands.parse import Cancel, Command, Pause, Query, Refused, Resume, Trigger
+from consumer.commands.parse import Bulk, Cancel, Command, Pause, Query, Refused, Resume, Trigger
 from consumer.commands.schedule import Schedule
+from shared.contract.messages import BulkAction
 from tests.support.builders import a_schedule
 
 users = st.sampled_from([None, "alice", "bob"])
@@ -20,12 +21,13 @@ commands = st.one_of(
     st.builds(Resume, ids, users, revisions),
     st.builds(Trigger, ids, st.sampled_from(["x", "y"]), user=users),
     st.builds(Query, ids, users),
+    st.builds(Bulk, ids, st.just(BulkAction.PAUSE)),
     st.builds(Refused, st.just(("id: is missing",))),
 )
 
 
-def contents(step: Step) -> dict[int, Schedule | Cancel | Pause | Resume | Trigger | Query]:
-    parts = (step.scheduling, step.cancelling, step.pausing, step.triggering, step.reading)
+def contents(step: Step) -> dict[int, Schedule | Cancel | Pause | Resume | Trigger | Query | Bulk]:
+    parts = (step.scheduling, step.cancelling, step.pausing, step.triggering, step.reading, step.bulks)
     return {
         position: command for part in parts for position, command in zip(part.positions, part.commands, strict=True)
     }
@@ -42,6 +44,15 @@ def test_every_command_is_in_one_step_and_those_of_an_id_in_order_of_arrival(bat
     for job_id in "abc":
         numbers = [placed[position][0] for position in sorted(placed) if placed[position][1].id == job_id]
         assert numbers == sorted(numbers)
+
+
+@given(st.lists(commands, max_size=40))
+def test_a_bulk_comes_after_all_that_arrived_before_it_and_before_all_that_came_later(batch: list[Command]) -> None:
+    steps = [contents(step) for step in cut_into_steps(batch)]
+    number_of = {position: number for number, step in enumerate(steps) for position in step}
+    for bulk in (position for position, command in enumerate(batch) if isinstance(command, Bulk)):
+        for position, number in number_of.items():
+            assert (number > number_of[bulk]) == (position > bulk)
 
 
 def place_of(command: Command) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from shared.contract.messages import DUE_TYPE
 from shared.contract.names import (
+    BULK_KEY,
     CANCEL_KEY,
     PAUSE_KEY,
     QUERY_KEY,
@@ -54,6 +55,7 @@ KEYS = {
     "SchedulePause": PAUSE_KEY,
     "ScheduleResume": RESUME_KEY,
     "ScheduleTrigger": TRIGGER_KEY,
+    "ScheduleBulk": BULK_KEY,
     "ScheduleQuery": QUERY_KEY,
 }
 _TOPIC = {"topic": {"description": "the job's topic; its dots make further words of the routing key"}}

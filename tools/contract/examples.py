@@ -50,6 +50,20 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "once more, now": {"id": "standup", "trigger_id": "resend-2026-07-10", "payload": {"again": True}}
     },
     "ScheduleQuery": {"when is my next?": {"id": "standup", "history": 3, "upcoming": 2}},
+    "ScheduleBulk": {
+        "pause all of a team": {
+            "id": "holidays-2026",
+            "action": "pause",
+            "selector": {"labels": {"team": "billing"}},
+            "note": "holidays",
+        },
+        "how many would that be?": {
+            "id": "count-1",
+            "action": "cancel",
+            "selector": {"topic": "invoices", "id_prefix": "invoice-"},
+            "dry_run": True,
+        },
+    },
     "ScheduleReply": {
         "accepted": {
             "id": "standup",
@@ -95,6 +109,21 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
                     "details": {"topic": "team.standup"},
                 },
             ],
+        },
+        "finished": {
+            "id": "holidays-2026",
+            "outcome": "finished",
+            "next_run_at": None,
+            "upcoming": [],
+            "errors": [],
+            "bulk": {
+                "action": "pause",
+                "dry_run": False,
+                "matched": 1200,
+                "changed": 1180,
+                "requested_at": "2026-07-10T09:00:00Z",
+                "finished_at": "2026-07-10T09:00:02.170125Z",
+            },
         },
     },
     "ScheduleDue": {

@@ -15,6 +15,7 @@ COMMANDS: tuple[type[BaseModel], ...] = (
     messages.ScheduleResume,
     messages.ScheduleTrigger,
     messages.ScheduleQuery,
+    messages.ScheduleBulk,
 )
 EVENTS: tuple[type[BaseModel], ...] = (messages.ScheduleDue, messages.DeliveryCompleted, messages.DeliveryFailed)
 MODELS: tuple[type[BaseModel], ...] = (*COMMANDS, messages.ScheduleReply, *EVENTS)

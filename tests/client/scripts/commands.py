@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from duebell import DuebellError, JobState, Scheduler, ScheduleReply
+from duebell import BulkProgress, DuebellError, JobState, Scheduler, ScheduleReply
 
 
 async def report(duebell: Scheduler, method: str, arguments: list[Any], keywords: dict[str, Any]) -> None:
@@ -16,7 +16,7 @@ async def report(duebell: Scheduler, method: str, arguments: list[Any], keywords
         reasons = list(getattr(error, "errors", ()))
         print(json.dumps({"error": type(error).__name__, "errors": reasons, "text": str(error)}))
     else:
-        is_model = isinstance(result, ScheduleReply | JobState)
+        is_model = isinstance(result, ScheduleReply | JobState | BulkProgress)
         print(result.model_dump_json() if is_model else json.dumps({"result": result}))
 
 

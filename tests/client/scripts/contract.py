@@ -13,6 +13,7 @@ MODELS = (
     messages.ScheduleResume,
     messages.ScheduleTrigger,
     messages.ScheduleQuery,
+    messages.ScheduleBulk,
     messages.ScheduleDue,
     messages.ScheduleReply,
 )
