@@ -11,9 +11,11 @@ from urllib.parse import urlsplit, urlunsplit
 import aio_pika
 import asyncpg
 
+from stack.roles import APPLICATION
 from tests.documents.blocks import blocks_of
 from tests.documents.terminal import Terminal
 from tests.support.application import Application
+from tests.support.delayed import a_delayed_sender
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.operator_terminal import operator_terminal
 from tests.support.receiver import Receiver, a_receiver
@@ -82,7 +84,11 @@ async def test_a_restored_database_goes_on_beside_a_broker_that_is_newer(
 ) -> None:
     past = _seconds_ago(1.5 * HOUR)
     environment = {**site.environment, "RESTORED_URL": _in_restored(site.database_url)}
-    async with a_receiver() as receiver, a_database_to_restore_into(site):
+    async with (
+        a_receiver() as receiver,
+        a_delayed_sender(site, owner=APPLICATION) as sender,
+        a_database_to_restore_into(site),
+    ):
         with operator_terminal(tmp_path / "checkout", environment) as terminal:
             webhook = {"webhook": {"url": receiver.url}}
             with services(site, tmp_path, "consumer", "delivery"):
@@ -97,21 +103,27 @@ async def test_a_restored_database_goes_on_beside_a_broker_that_is_newer(
                 await app.request({"id": "rings after", "at": past})
                 await app.request({"id": "called after", "at": past, **webhook})
                 await app.request({"id": "rule", "start_at": past, "every_seconds": HOUR})
+                await sender.send(b"passed on after", headers={"x-delay": 1})
+                await _held(database, 1)
 
                 terminal.run(BACK_UP)
 
+                await sender.send(b"taken in after", headers={"x-delay": HOUR * 1000})
+                await _held(database, 2)
                 assert (await app.cancel("cancelled after"))["outcome"] == "cancelled"
                 assert (await app.request({"id": "moved after", "at": FAR, "revision": 2}))["outcome"] == "rescheduled"
                 assert (await app.request({"id": "new after", "at": FAR}))["outcome"] == "accepted"
                 with services(site, tmp_path, "producer"):
                     await heard(app, {"rings after": 1, "called after": 1, "rule": 2})
                     await _all_delivered(database, 2)
+                    await sender.hears(1)
 
             await app.send({"id": "in the inbox", "at": FAR})
             terminal.run(RESTORE)
             terminal.run(LOOK)
             terminal.shows('…"id": "rings after"…')
             await _look_at_what_is_restored(restored(site), app, receiver, tmp_path, terminal)
+        assert [message.body for message in sender.heard] == [b"passed on after"] * 2
 
 
 async def _look_at_what_is_restored(
@@ -130,6 +142,7 @@ async def _look_at_what_is_restored(
             with services(site, directory, "producer", "delivery"):
                 events = await heard(app, {"rings after": 2, "called after": 2, "rule": 4})
                 await _all_delivered(database, 2)
+                await _held(database, 0)
             with services(site, directory, "producer"):
                 lost = {"id": "lost webhook", "at": _seconds_ago(1), "webhook": {"url": receiver.url}}
                 await _lose_a_webhook(app, lost, database)
@@ -169,6 +182,16 @@ def _seconds_ago(seconds: float) -> str:
 
 async def _purge(queue: aio_pika.abc.AbstractQueue) -> bool:
     return bool((await queue.purge()).message_count)
+
+
+async def _held(database: Any, number: int) -> None:
+    """Wait until so many delayed messages wait for their moment."""
+
+    async def look() -> bool:
+        assert (found := await database.fetchval("select count(*) from delayed_messages")) == number, found
+        return True
+
+    await eventually(look, within=60.0)
 
 
 async def _all_delivered(database: Any, number: int) -> None:

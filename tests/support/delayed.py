@@ -63,9 +63,10 @@ class DelayedSender:
 
 @asynccontextmanager
 async def a_delayed_sender(
-    site: Site, queue_arguments: dict[str, object] | None = None
+    site: Site, queue_arguments: dict[str, object] | None = None, owner: str = ""
 ) -> AsyncIterator[DelayedSender]:
-    name = f"{site.prefix}orders-{uuid4().hex[:6]}"
+    """With an owner, the exchange has a name to which the roles of the services have rights."""
+    name = f"{owner and owner + '.'}{site.prefix}orders-{uuid4().hex[:6]}"
     async with (
         await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection,
         connection.channel() as channel,
