@@ -18,7 +18,7 @@ from console.access.users import User
 from console.commands import CommandSender
 from console.kept import KeptMessages
 from console.metrics import Metrics
-from console.settings import ConsoleSettings
+from console.settings import CONSOLE_PLANNER_SETTINGS, ConsoleSettings
 from console.web.app import make_app
 from console.web.context import Console
 from console.web.rendering import Renderer
@@ -55,7 +55,7 @@ async def serve(settings: ConsoleSettings, users: dict[str, User], stop: Stop) -
     broker = Broker(settings.amqp_url, name="duebell-console", names=names)
     queues = Broker(settings.amqp_url, name="duebell-console-queues", names=names)
     async with (
-        open_pool(settings.database_url, "duebell-console", size=8) as pool,
+        open_pool(settings.database_url, "duebell-console", size=8, **CONSOLE_PLANNER_SETTINGS) as pool,
         broker.connected(),
         queues.connected(),
         serve_health(settings.metrics_host, settings.metrics_port, watchdog, readiness_checks(pool, [broker, queues])),

@@ -14,6 +14,8 @@ from shared.contract.address_rules import Network, parse_networks
 from shared.errors import CannotStart
 from shared.runtime.settings import PostgresReaderUrl, Settings
 
+# A page reads some thousands of rows: compiling its statements would take longer than reading them.
+CONSOLE_PLANNER_SETTINGS = {"jit": "off"}
 EXAMPLE_URL = "https://ops.example.com/duebell"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from console.pages.schedules import live_url
-from console.web.context import Visit
+from console.web.context import Console, Visit
 from console.web.failures import not_found
 from console.web.queries import Filters
 from console.web.streams import LIST_SECONDS, live
@@ -46,6 +46,11 @@ async def show_one(visit: Visit) -> Response:
     return visit.console.renderer.page("delivery.html", visit, delivery=delivery, attempts=attempts)
 
 
+async def _hosts(console: Console) -> dict[str, Any]:
+    async with console.reading() as connection:
+        return {"hosts": await count_by_host(connection)}
+
+
 async def _read(visit: Visit) -> dict[str, Any]:
     filters = Filters(visit.query, visit.zone)
     wanted = DeliveriesWanted(
@@ -58,7 +63,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
     after = filters.read("after", DeliveryPlace.parse)
     async with visit.console.reading() as connection:
         page = await list_deliveries(connection, wanted, PAGE_DELIVERIES, after)
-        hosts = await count_by_host(connection) if after is None else []
+    hosts = (await visit.console.slow.get("hosts", lambda: _hosts(visit.console)))["hosts"] if after is None else []
     return {
         "deliveries": page.deliveries,
         "next": str(page.next) if page.next else None,

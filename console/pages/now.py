@@ -1,5 +1,6 @@
 """The first page: whether all goes well now, and what is due."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -49,9 +50,11 @@ async def stream(visit: Visit) -> Response:
 async def _read(visit: Visit) -> dict[str, Any]:
     console = visit.console
     ahead = Filters(visit.query, visit.zone).read("ahead", Ahead) or Ahead.HOUR
-    quick = await console.quick.get("overview", lambda: _quick(console))
-    slow = await console.slow.get("lateness", lambda: _slow(console))
-    future = await console.slow.get(f"future {ahead}", lambda: _future(console, ahead))
+    quick, slow, future = await asyncio.gather(
+        console.quick.get("overview", lambda: _quick(console)),
+        console.slow.get("lateness", lambda: _slow(console)),
+        console.charts.get(f"future {ahead}", lambda: _future(console, ahead)),
+    )
     overview: Overview = quick["overview"]
     return {
         **quick,

@@ -55,6 +55,7 @@ class Console:
     # Numbers of the whole installation, which every reader shares: see console.pages.now.
     quick: Cached[dict[str, Any]] = field(default_factory=lambda: Cached(1.5))
     slow: Cached[dict[str, Any]] = field(default_factory=lambda: Cached(10.0))
+    charts: Cached[dict[str, Any]] = field(default_factory=lambda: Cached(10.0))
 
     @property
     def session_lifetime(self) -> timedelta:

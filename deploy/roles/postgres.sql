@@ -32,6 +32,7 @@ select format('alter role %s set %s = %L', role, setting, value)
  union all
 select format('alter role %s set %s = off', role, setting)
   from (values ('duebell_producer', array['enable_seqscan', 'enable_bitmapscan', 'enable_sort']),
-               ('duebell_delivery', array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin']))
+               ('duebell_delivery', array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin']),
+               ('duebell_reader', array['jit']))
        as planners (role, settings), unnest(settings) as setting
 \gexec

@@ -2,6 +2,7 @@
 run. A part that has more than MAX_COUNTED_PER_PART is told by Postgres' own estimate.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -47,9 +48,11 @@ select n, (select count(*) from (
                 order by next_run_at limit $4) as counted) as jobs
   from generate_series(0, $3::int - 1) as n order by n
 """
+# Of part $n, beginning at $n; the last parameter is the length of all.
 ESTIMATE_PART = """
-explain (format json) select from jobs
- where status = 'pending' and retry_at is null and next_run_at >= $1::timestamptz and next_run_at < $2::timestamptz
+select 1 from jobs
+ where status = 'pending' and retry_at is null and next_run_at >= {begin}::timestamptz
+   and next_run_at < {begin}::timestamptz + {length}::interval
 """
 
 
@@ -60,19 +63,30 @@ async def read_future(connection: Connection, ahead: Ahead) -> list[Part]:
     """Return the parts of the time to come, the nearest first."""
     now: datetime = await connection.fetchval(NOW)
     length, number = PARTS[ahead]
-    parts = []
-    for row in await connection.fetch(COUNT_PARTS, now, length, number, MAX_COUNTED_PER_PART):
-        begins_at, jobs = now + row["n"] * length, row["jobs"]
-        is_about = jobs == MAX_COUNTED_PER_PART
-        if is_about:
-            jobs = max(jobs, await _estimate(connection, begins_at, begins_at + length))
-        parts.append(Part(begins_at, begins_at + length, jobs, is_about))
-    return parts
+    counted = [
+        (now + row["n"] * length, row["jobs"])
+        for row in await connection.fetch(COUNT_PARTS, now, length, number, MAX_COUNTED_PER_PART)
+    ]
+    full = [begins_at for begins_at, jobs in counted if jobs == MAX_COUNTED_PER_PART]
+    estimates = dict(zip(full, await _estimate(connection, full, length), strict=True))
+    return [
+        Part(begins_at, begins_at + length, max(jobs, estimates.get(begins_at, 0)), begins_at in estimates)
+        for begins_at, jobs in counted
+    ]
 
 
-async def _estimate(connection: Connection, begins_at: datetime, ends_at: datetime) -> int:
-    plan = orjson.loads(await connection.fetchval(ESTIMATE_PART, begins_at, ends_at))
-    return int(plan[0]["Plan"]["Plan Rows"])
+async def _estimate(connection: Connection, begin_at: Sequence[datetime], length: timedelta) -> list[int]:
+    """Ask Postgres' planner, once for all parts."""
+    if not begin_at:
+        return []
+    last = f"${len(begin_at) + 1}"
+    parts = [ESTIMATE_PART.format(begin=f"${number}", length=last) for number in range(1, len(begin_at) + 1)]
+    # Scans by several processes would be told in another order.
+    await connection.execute("set local max_parallel_workers_per_gather = 0")
+    statement = "explain (format json) " + " union all ".join(parts)
+    plan = orjson.loads(await connection.fetchval(statement, *begin_at, length))[0]["Plan"]
+    scans = plan["Plans"] if plan["Node Type"] == "Append" else [plan]
+    return [int(scan["Plan Rows"]) for scan in scans]
 
 
 DUE_WITHIN = """

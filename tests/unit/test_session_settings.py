@@ -2,6 +2,7 @@
 
 import re
 
+from console.settings import CONSOLE_PLANNER_SETTINGS
 from delivery.store.claims import DELIVERY_PLANNER_SETTINGS
 from producer.store.lanes import PRODUCER_PLANNER_SETTINGS
 from shared.postgres.pool import session_settings
@@ -21,4 +22,8 @@ def test_a_role_has_what_its_service_asks_for() -> None:
         role: dict.fromkeys(re.findall(r"'(\w+)'", names), "off")
         for role, names in re.findall(r"\('(\w+)', array\[(.*?)\]\)", SCRIPT)
     }
-    assert of_one == {"duebell_producer": PRODUCER_PLANNER_SETTINGS, "duebell_delivery": DELIVERY_PLANNER_SETTINGS}
+    assert of_one == {
+        "duebell_producer": PRODUCER_PLANNER_SETTINGS,
+        "duebell_delivery": DELIVERY_PLANNER_SETTINGS,
+        READER: CONSOLE_PLANNER_SETTINGS,
+    }
