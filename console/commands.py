@@ -20,6 +20,7 @@ from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.wire import WireChannel, lost_connections_as_errors
 from shared.contract.messages import (
+    BULK_TYPE,
     CANCEL_TYPE,
     PAUSE_TYPE,
     REQUEST_TYPE,
@@ -28,6 +29,7 @@ from shared.contract.messages import (
     Outcome,
 )
 from shared.contract.names import (
+    BULK_KEY,
     CANCEL_KEY,
     OPERATOR_HEADER,
     PAUSE_KEY,
@@ -49,6 +51,7 @@ KEYS = {
     PAUSE_TYPE: PAUSE_KEY,
     RESUME_TYPE: RESUME_KEY,
     TRIGGER_TYPE: TRIGGER_KEY,
+    BULK_TYPE: BULK_KEY,
 }
 
 

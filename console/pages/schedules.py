@@ -1,6 +1,7 @@
 """The list of schedules, the next to run first, and what can be done with several at once."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -22,7 +23,7 @@ MAX_CHOSEN = 200
 MAX_WALKS_OF_PAGE = 2
 MAX_ROWS_COUNTED_OF_PAGE = 20_000
 STATES = (JobState.PENDING, JobState.REFUSED, JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.ALL)
-FILTERS = ("search", "topic", "since", "until")
+FILTERS = ("search", "topic", "label", "since", "until")
 
 
 async def show(visit: Visit) -> Response:
@@ -64,6 +65,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         filters.text("topic"),
         filters.moment("since"),
         filters.moment("until"),
+        filters.labels("label"),
     )
     after = filters.read("after", Cursor.parse)
     async with visit.console.reading() as connection:
@@ -84,11 +86,30 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "filters": kept,
         "problems": filters.problems,
         "rule_of": rule_of,
+        "all_that_match": words_of(selector_of(filters)),
         "live_url": live_url(visit, "/schedules/live"),
         "verdicts": [],
         "counts": {},
         "all_good": True,
     }
+
+
+def selector_of(filters: Filters) -> dict[str, Any]:
+    """Return how a bulk selects what the page filters. A text that is searched for is the beginning of ids."""
+    given = {
+        "labels": filters.labels("label") or None,
+        "topic": filters.text("topic"),
+        "id_prefix": filters.text("search"),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def words_of(selector: Mapping[str, Any]) -> str:
+    """Say which schedules a selector means."""
+    labels = [f"{key}={value}" for key, value in selector.get("labels", {}).items()]
+    topic = [f"topic {selector['topic']} and those below"] if selector.get("topic") else []
+    begins = [f"ids that begin with {selector['id_prefix']}"] if selector.get("id_prefix") else []
+    return ", ".join([*labels, *topic, *begins])
 
 
 def live_url(visit: Visit, path: str) -> str:

@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from console.commands import NotSent
-from console.pages import delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
+from console.pages import bulks, delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
 from console.web.context import Console
 from console.web.failures import PageFailure
 from console.web.rendering import STATIC
@@ -45,6 +45,9 @@ def _routes() -> list[BaseRoute]:
         page("/schedules", schedules.show),
         page("/schedules/live", schedules.stream),
         action("/schedules", schedules.act),
+        page("/bulk", bulks.show),
+        page("/bulk/live", bulks.stream),
+        action("/bulk", bulks.act),
         page("/schedule", schedule.show),
         page("/schedule/live", schedule.stream),
         action("/schedule", schedule.act),

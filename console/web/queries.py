@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import TypeVar
 
 from shared.contract.fields import parse_date_time
+from shared.contract.labels import parse_labels
 
 Value = TypeVar("Value")
 MAX_TEXT_LENGTH = 200
@@ -36,6 +37,10 @@ class Filters:
         except ValueError:
             self.problems.append(f"{name}: {text[:60]!r} is not one that this page knows")
             return None
+
+    def labels(self, name: str) -> dict[str, str]:
+        """Return labels that are written key=value, with commas between them."""
+        return self.read(name, lambda text: parse_labels([part.strip() for part in text.split(",")])) or {}
 
     def moment(self, name: str) -> datetime | None:
         """Return an instant. A local time is one in the reader's zone, with or without seconds."""

@@ -1,6 +1,7 @@
 """The history of an id in words, line by line. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from shared.contract.history import What
 from shared.reading.times import describe_duration
@@ -13,7 +14,8 @@ MAX_ERRORS_LENGTH = 300
 def describe_entry(entry: Entry) -> str:
     """Say in a few words what the entry tells, without when and who."""
     described = _DESCRIBED[entry.what](entry)
-    return ", ".join(filter(None, (described, entry.note and f"note: {entry.note}")))
+    bulk = f"bulk {entry.details['bulk']}" if "bulk" in entry.details else ""
+    return ", ".join(filter(None, (described, bulk, entry.note and f"note: {entry.note}")))
 
 
 def _accepted(entry: Entry) -> str:
@@ -89,6 +91,19 @@ def _replayed(entry: Entry) -> str:
     return f"delivery {entry.details.get('delivery', '?')}"
 
 
+def _bulk(entry: Entry) -> str:
+    details = entry.details
+    changed = counted(int(details.get("changed", 0)), "job")
+    return f"{details.get('action', '?')} of {_selected(details.get('selector', {}))}: {changed} changed"
+
+
+def _selected(selector: Mapping[str, Any]) -> str:
+    labels = [f"{key}={value}" for key, value in selector.get("labels", {}).items()]
+    topic = [f"topic {selector['topic']}"] if "topic" in selector else []
+    begins = [f"ids that begin with {selector['id_prefix']}"] if "id_prefix" in selector else []
+    return ", ".join([*labels, *topic, *begins])
+
+
 _DESCRIBED: Mapping[What, Callable[[Entry], str]] = {
     What.ACCEPTED: _accepted,
     What.RESCHEDULED: _rescheduled,
@@ -107,4 +122,5 @@ _DESCRIBED: Mapping[What, Callable[[Entry], str]] = {
     What.DELIVERED: _delivered,
     What.DELIVERY_FAILED: _delivered,
     What.REPLAYED: _replayed,
+    What.BULK: _bulk,
 }
