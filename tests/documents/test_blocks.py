@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.xdist_group("blocks"), pytest.mark.in_order]
 # Readers try things again: these pages are run a second time in the same checkout.
 TWICE = {"README.md", "docs/how-to/remind-me.md", "docs/how-to/cancel.md", "docs/how-to/node.md", "docs/how-to/pika.md"}
 # Where a reader has exported nothing, the command line finds the stack in .stack/endpoints.json.
-EXPORTS_NOTHING = {"README.md", "examples/birthdays/README.md"}
+EXPORTS_NOTHING = {"README.md", "docs/delayed-messages.md", "examples/birthdays/README.md"}
 
 
 @dataclass(frozen=True, slots=True)
