@@ -92,5 +92,6 @@ def _message(waiting: Waiting, return_address: ReturnAddress) -> aio_pika.Messag
         reply_to=return_address.queue,
         # The broker checks user_id: no other user can change or cancel this schedule.
         user_id=return_address.user,
+        app_id="birthdays",  # the history of a job says who sent a command
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )

@@ -42,7 +42,13 @@ def check(name: str, message: AbstractIncomingMessage) -> None:
 
 async def answer_to(command: dict[str, Any], name: str, app: Application) -> AbstractIncomingMessage:
     replies = await app.channel.declare_queue(exclusive=True)
-    values = {"type": name, "correlation_id": f"the one of {name}", "reply_to": replies.name, "user_id": None}
+    values = {
+        "type": name,
+        "correlation_id": f"the one of {name}",
+        "reply_to": replies.name,
+        "user_id": None,
+        "app_id": "my-app",
+    }
     properties = {each: values[each] for each in MESSAGES[name]["x-amqp-properties"]}
     message = aio_pika.Message(json.dumps(command).encode())
     for each, value in properties.items():

@@ -28,9 +28,9 @@ A scheduler that applications use by publishing AMQP messages: ring me at this m
 name may stand behind a prefix (AMQP_PREFIX). Commands with unknown fields are refused; readers of events ignore fields
 that they do not know.
 
-`type`, `correlation_id`, `reply_to`, `user_id` and `message_id` are AMQP properties (fields of basic.properties), not
-entries of its `headers`: each message names its own under `x-amqp-properties`. A command without the property reply_to
-gets no reply. Under `headers` are real headers alone.
+`type`, `correlation_id`, `reply_to`, `user_id`, `app_id` and `message_id` are AMQP properties (fields of
+basic.properties), not entries of its `headers`: each message names its own under `x-amqp-properties`. A command without
+the property reply_to gets no reply. Under `headers` are real headers alone.
 
 **To ask**: publish a command to the exchange schedule.commands with its routing key, persistent and `mandatory`, and
 wait for the broker's confirm. To be told what became of it, name a queue of your own in `reply_to`; RabbitMQ's direct
@@ -200,6 +200,7 @@ def _properties(name: str) -> dict[str, Any]:
             **kind,
             **correlation,
             "reply_to": _text("queue for the ScheduleReply; missing: no reply"),
+            "app_id": _text("the name of the application, for the history of the job"),
             "user_id": _text("the user of the connection, who then owns the job; missing: any user may command it"),
         }
     if name == REPLY:
