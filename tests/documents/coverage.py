@@ -37,6 +37,10 @@ RUN_ELSEWHERE = {
     ("docs/command-line.md", "text"): "cli/test_docs.py::test_every_example_of_the_page_runs",
     ("docs/how-it-works.md", "mermaid"): _DIAGRAMS,
     (
+        "docs/operations/kubernetes.md",
+        "yaml",
+    ): "kubernetes/test_overlays.py::test_an_overlay_of_ones_own_changes_what_it_names",
+    (
         "docs/operations/install.md",
         "sh",
     ): "acceptance/test_install.py::test_the_page_about_installing_needs_no_superuser",

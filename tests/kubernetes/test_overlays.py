@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 
 from shared.version import VERSION
 from stack.services import CONSOLE, SERVICES
+from tests.documents.blocks import blocks_of
 from tests.kubernetes.files import KUBERNETES, Manifest, build, find_kubectl, of_kind, pods
 from tests.kubernetes.test_files import CUSTOM, VERSIONS
 from tests.support.services import ROOT
@@ -62,6 +63,23 @@ def test_what_a_scaler_scales_names_no_number_of_replicas(manifests: list[Manife
     scaled = {one["spec"]["scaleTargetRef"]["name"] for one in scalers}
     fixed = {name for name, one in of_kind(manifests, "Deployment").items() if "replicas" in one["spec"]}
     assert not scaled & fixed
+
+
+def test_an_overlay_of_ones_own_changes_what_it_names(tmp_path: Path) -> None:
+    """The one on the page about Kubernetes."""
+    [block] = [each for each in blocks_of("docs/operations/kubernetes.md") if each.language == "yaml"]
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    (tmp_path / "duebell").mkdir()
+    (tmp_path / "duebell" / "kustomization.yaml").write_text(block.text)
+    built = build(tmp_path / "duebell")
+    deployments = of_kind(built, "Deployment")
+    assert deployments["duebell-producer"]["spec"]["replicas"] == 3
+    [settings] = [one for name, one in of_kind(built, "ConfigMap").items() if name.startswith("duebell-settings-")]
+    assert {"RETENTION_DAYS": "7", "METRICS_PORT": "9100"}.items() <= settings["data"].items()
+    for pod in pods(built, "Deployment").values():
+        [container] = pod["containers"]
+        assert container["image"] == f"registry.shop.example/duebell:{VERSION}"
+        assert container["envFrom"][0]["configMapRef"]["name"] == settings["metadata"]["name"]
 
 
 def test_monitoring_has_the_alerts_and_every_dashboard() -> None:
