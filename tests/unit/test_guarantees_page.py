@@ -40,7 +40,7 @@ def test_every_promise_and_every_failure_names_its_test_or_says_that_there_is_no
     assert [row for row in rows if "::test_" not in row] == []
     without = [text for text in paragraphs() if "::test_" not in text]
     assert {text.split("**")[1] for text in without} == {
-        "A partition of a broker's cluster.",
+        "A node of a broker's cluster that is lost.",
         "A RabbitMQ 3.10 that cannot declare queues any more.",
     }
     assert len(paragraphs()) >= 45

@@ -11,7 +11,7 @@ from tests.chaos.cluster.script import rounds
 from tests.chaos.cluster.table import account, as_table
 from tests.chaos.faults import BROKER, POSTGRES, ClusterFault
 from tests.chaos.invariants import Invariant, check
-from tests.chaos.ledger import JobRow, Kind, Ledger, Reply, RolledBack, Struck
+from tests.chaos.ledger import Command, JobRow, Kind, Ledger, Plan, Reply, RolledBack, Struck
 from tests.chaos.result_table import BEFORE
 from tests.chaos.sample_ledgers import a_good_run, at, heard
 from tests.chaos.script import Strike
@@ -53,6 +53,9 @@ def test_a_system_is_calm_when_events_come_and_none_is_late() -> None:
     late = heard("late", 2, seen_at=at(5.5))
     assert not is_calm(Ledger(heard=[*on_time, late]), at(6))
     assert is_calm(Ledger(heard=[replace(late, seen_at=at(1)), *on_time]), at(6)), "late, but long ago"
+    asked = Command("late", Kind.REQUEST, at(5), plan=Plan(at(2)))
+    assert is_calm(Ledger(heard=[*on_time, late], commands=[asked]), at(6)), "asked for late"
+    assert not is_calm(Ledger(heard=[*on_time, late], commands=[replace(asked, confirmed_at=at(3))]), at(6))
 
 
 def test_what_was_answered_and_is_not_in_the_table_is_forgotten() -> None:
