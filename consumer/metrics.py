@@ -6,7 +6,17 @@ from shared.contract.messages import Outcome, ScheduleRequest
 
 _STORE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 # The parts that an error of a delayed message can name.
-_PARTS_OF_MESSAGE = ("exchange", "body", "properties", "x-delay", "x-deliver-at", "duebell-id", "user_id", "other")
+_PARTS_OF_MESSAGE = (
+    "exchange",
+    "body",
+    "properties",
+    "x-delay",
+    "x-deliver-at",
+    "duebell-id",
+    "user_id",
+    "message",
+    "other",
+)
 # The fields that an error of a command can name.
 _FIELDS = (
     *ScheduleRequest.model_fields,
@@ -78,7 +88,8 @@ class Metrics:
 
     def delayed_parked(self, error: str) -> Counter:
         """Return the counter of parked messages for the part that the error names."""
-        return self._delayed_parked.get(error.partition(":")[0], self._delayed_parked["other"])
+        part = error.partition(":")[0].partition(".")[0]  # message.destination is of the message
+        return self._delayed_parked.get(part, self._delayed_parked["other"])
 
     def parked(self, error: str) -> Counter:
         """Return the counter of parked commands for the top-level field that the error names."""

@@ -26,6 +26,17 @@ _CONSUMER = (
         tests=("tests/integration/test_redelivery.py::test_a_command_that_cannot_be_parked_goes_back",),
     ),
     Mutant(
+        name="any-target-for-masstransit",
+        harm="An application that may use MassTransit's exchange reaches all that the producer may write to.",
+        file="consumer/masstransit.py",
+        before="if isinstance(each, MassTransitMessage) and each.exchange in closed",
+        after="if isinstance(each, MassTransitMessage) and not each.exchange",
+        tests=(
+            "tests/integration/test_masstransit.py::"
+            "test_a_scheduled_message_reaches_its_open_destination_and_a_cancelled_one_does_not",
+        ),
+    ),
+    Mutant(
         name="stranger-reschedules",
         harm="Every user of the broker can reschedule and cancel the jobs of all others.",
         file="consumer/store/jobs.py",

@@ -1,21 +1,27 @@
 """What MassTransit's envelopes come to, and what is said of those that cannot be read."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import DataObject, data, sampled_from
 from msgspec.structs import replace
 
 from consumer.commands.delayed import DelayedMessage, RefusedDelayed
 from consumer.commands.masstransit import in_masstransits_words, read_masstransit, read_occurrence
 from consumer.commands.quartz_cron import as_rrule
+from consumer.delayed import cut_by_name
+from shared.amqp.connection import virtual_host_of
 from shared.amqp.message import IncomingMessage
 from shared.contract.names import MASSTRANSIT_TOPIC
 from shared.recurrence import RuleSpec, compile_rule, occurrences
 from tests.support.delayed import properties
-from tests.support.masstransit_envelopes import CONTENT_TYPE, an_envelope
+from tests.support.masstransit_envelopes import CONTENT_TYPE, ENVELOPES, an_envelope
+from tests.unit.test_any_command import JSON_VALUES
 
 NOW = datetime(2026, 7, 10, 9, 5, tzinfo=UTC)
 TOKEN = "0c3a0000-ac19-0242-2a9a-08dd1a2b3c4d"
@@ -195,6 +201,31 @@ def test_an_expression_of_quartz_rings_when_quartz_says(expression: str, first: 
     spec = RuleSpec(start_at="2026-07-10T09:00:00", timezone="UTC", rrule=as_rrule(expression))
     found = occurrences(compile_rule(spec), datetime(2026, 7, 10, 8, 59, tzinfo=UTC), len(first))
     assert [f"{at:%m-%dT%H:%M:%S}" for at in found] == first
+
+
+@given(data())
+def test_any_value_in_any_field_is_read_or_refused_with_the_name_of_a_field(given_data: DataObject) -> None:
+    envelope = an_envelope(given_data.draw(sampled_from(sorted(each.stem for each in ENVELOPES.glob("*.json")))))
+    part = given_data.draw(sampled_from([envelope, envelope["message"], envelope["message"].get("schedule", envelope)]))
+    part[given_data.draw(sampled_from(sorted(part)))] = given_data.draw(JSON_VALUES)
+    found = read(envelope)
+    if isinstance(found, RefusedDelayed):
+        assert re.match(r"[A-Za-z_.]+: .", found.error), found.error
+
+
+def test_commands_and_messages_keep_their_order() -> None:
+    message, named = (DelayedMessage("e", b"", b"", b"", name=name) for name in (None, "n"))
+    command = a_message(b"")
+    batch = dict(enumerate([message, message, command, command, message, named, command, named, named]))
+    assert list(cut_by_name(batch)) == [[0, 1], [2, 3], [4], [5], [6], [7], [8]]
+
+
+@pytest.mark.parametrize(
+    ("url", "virtual_host"),
+    [("amqp://u:p@h", "/"), ("amqp://u:p@h/", "/"), ("amqp://h//", "/"), ("amqp://a,b:1/a%2Fb?x=1", "a/b")],
+)
+def test_the_virtual_host_is_the_path_of_the_address(url: str, virtual_host: str) -> None:
+    assert virtual_host_of(url) == virtual_host
 
 
 def test_a_rule_ends_with_its_schedule() -> None:
