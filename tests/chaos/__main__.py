@@ -74,6 +74,7 @@ def _summary(ledger: Ledger, seed: int) -> str:
     return (
         f"Seed {seed}: {len(ledger.struck)} faults; {len(ledger.commands)} commands confirmed, "
         f"{len(ledger.jobs)} jobs, {len(keys)} occurrences heard, {len(ledger.calls)} webhook calls, "
+        f"{len(ledger.delayed)} delayed messages confirmed, "
         f"{ledger.fenced} results fenced off; {drained}. "
         f"{os.cpu_count()} processors, load {os.getloadavg()[1]:.0f}."
     )

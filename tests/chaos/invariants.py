@@ -21,6 +21,7 @@ class Invariant(StrEnum):
     ALL_PUBLISHED = "every due occurrence is published at least once"
     ONE_EFFECT = "one effect per occurrence, and one key"
     NEVER_EARLY = "nothing early"
+    DELAYED_KEPT = "every confirmed delayed message arrives, and none before its moment"
     STAYS_CANCELLED = "nothing after an acknowledged cancel or reschedule that was not in flight"
     FEW_DUPLICATES = "duplicates only where a fault explains them, at most faults x in flight"
     DRAINED = "all done soon after the last fault"
@@ -38,6 +39,7 @@ class Violation:
 
 def check(ledger: Ledger) -> list[Violation]:
     found = [*_duplicates(ledger), *_drained(ledger), *_standing(ledger)]
+    found += _delayed_kept(ledger)
     found += (Violation(Invariant.ONE_PRIMARY, text) for text in ledger.written_to_old_primary)
     for history in by_job(ledger).values():
         for invariant, rule in OF_EACH_JOB.items():
@@ -159,6 +161,22 @@ def _duplicates(ledger: Ledger) -> Iterator[Violation]:
                 f"published at {first.fired_at:%H:%M:%S.%f} and again at {second.fired_at:%H:%M:%S.%f}, for no reason"
             )
             yield Violation(Invariant.FEW_DUPLICATES, text, first.job)
+
+
+def _delayed_kept(ledger: Ledger) -> Iterator[Violation]:
+    """A standby that was promoted may lack messages that were stored shortly before."""
+    first_seen: dict[str, datetime] = {}
+    for heard in ledger.heard_delayed:
+        first_seen[heard.id] = min(heard.seen_at, first_seen.get(heard.id, heard.seen_at))
+    for message in ledger.delayed:
+        seen_at = first_seen.get(message.id)
+        if seen_at is None and not any(
+            lost.since - ledger.effects_last <= message.confirmed_at <= lost.until for lost in ledger.rolled_back
+        ):
+            yield Violation(Invariant.DELAYED_KEPT, f"due {_clock(message.due_at)}, never came", message.id)
+        if seen_at is not None and seen_at < message.due_at:
+            text = f"due {_clock(message.due_at)}, came {_clock(seen_at)}"
+            yield Violation(Invariant.DELAYED_KEPT, text, message.id)
 
 
 def _drained(ledger: Ledger) -> Iterator[Violation]:

@@ -71,6 +71,24 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayedMessage:
+    """A delayed message that the broker has confirmed to the application after `tries` publishes."""
+
+    id: str
+    due_at: datetime
+    confirmed_at: datetime
+    tries: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HeardMessage:
+    """A delayed message that reached the application's queue."""
+
+    id: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """`effect`: the receiver saw this key for the first time and acted on it, whatever it answered."""
 
@@ -150,6 +168,8 @@ class Ledger:
     commands: list[Command] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
+    delayed: list[DelayedMessage] = field(default_factory=list)
+    heard_delayed: list[HeardMessage] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     struck: list[Struck] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)

@@ -4,7 +4,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from tests.chaos.faults import Fault
-from tests.chaos.ledger import Call, Command, DeliveryRow, Heard, JobRow, Kind, Ledger, Plan, Reply, Struck
+from tests.chaos.ledger import (
+    Call,
+    Command,
+    DelayedMessage,
+    DeliveryRow,
+    Heard,
+    HeardMessage,
+    JobRow,
+    Kind,
+    Ledger,
+    Plan,
+    Reply,
+    Struck,
+)
 from tests.chaos.script import Strike
 
 NOON = datetime(2030, 6, 1, 12, 0, 0, tzinfo=UTC)
@@ -55,6 +68,12 @@ def a_good_run() -> Ledger:
             heard("thrice", 6, fired=6.8),
             *(heard("endless", due) for due in (5, 6)),
             heard("put off", 8),
+        ],
+        delayed=[DelayedMessage("later", at(5), at(0.1)), DelayedMessage("again", at(6), at(0.2))],
+        heard_delayed=[
+            HeardMessage("later", at(5.1)),
+            HeardMessage("again", at(6.1)),
+            HeardMessage("again", at(6.6)),
         ],
         calls=[a_call("once", 5, behaviour="answers 500", effect=False), a_call("once", 5, seen_at=at(6))],
         struck=[a_fault(6.1, 6.5)],

@@ -11,7 +11,7 @@ from dataclasses import replace
 from shared.amqp.connection import BROKER_ERRORS
 from shared.contract.names import Names
 from shared.postgres.errors import RETRYABLE_ERRORS
-from tests.chaos.application import LISTENER, REPLIES, read_event
+from tests.chaos.application import LATER_QUEUE, LISTENER, REPLIES, read_event
 from tests.chaos.ledger import DeliveryRow, JobRow, Parked, now
 from tests.chaos.observed import ObservedSystem
 from tests.chaos.receiver import read_calls
@@ -23,9 +23,11 @@ QUIET_SECONDS = 2.0
 
 LEFT_OVER = {
     "jobs are still pending": "select count(*) from jobs where status = 'pending'",
+    "delayed messages still wait": "select count(*) from delayed_messages",
     "deliveries are still open": "select count(*) from deliveries where status in ('PENDING', 'PROCESSING')",
     "outcomes are not announced yet": "select count(*) from delivery_announcements",
 }
+OWN_QUEUES = (Names().inbox, Names().delayed, Names().expired, Names().deliveries)
 
 
 async def all_ready(system: ObservedSystem) -> None:
@@ -71,7 +73,7 @@ async def _what_is_left(system: ObservedSystem) -> list[str]:
             if number := await database.fetchval(count):
                 left.append(f"{number} {what}")
     async with system.channel() as channel:
-        for name in (Names().inbox, Names().deliveries, LISTENER, REPLIES):
+        for name in (*OWN_QUEUES, LISTENER, LATER_QUEUE, REPLIES):
             queue = await channel.declare_queue(name, passive=True)
             if number := queue.declaration_result.message_count:
                 left.append(f"{number} messages are still in {name}")

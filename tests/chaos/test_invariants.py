@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.faults import Fault
 from tests.chaos.invariants import Invariant, check
-from tests.chaos.ledger import DeliveryRow, Ended, JobRow, Kind, Ledger, Reply
+from tests.chaos.ledger import DeliveryRow, Ended, HeardMessage, JobRow, Kind, Ledger, Reply
 from tests.chaos.sample_ledgers import a_call, a_fault, a_good_run, at, heard
 
 Change = Callable[[Ledger], None]
@@ -57,6 +57,11 @@ BROKEN: dict[str, tuple[Change, Invariant]] = {
     "published early": (_also("heard", heard("put off", 8, fired=7.9)), Invariant.NEVER_EARLY),
     "heard early": (_also("heard", heard("put off", 8, fired=8.01, seen_at=at(7.99))), Invariant.NEVER_EARLY),
     "called early": (_also("calls", a_call("once", 5, seen_at=at(4.9), effect=False)), Invariant.NEVER_EARLY),
+    "a delayed message that never came": (
+        lambda ledger: ledger.heard_delayed.remove(HeardMessage("later", at(5.1))),
+        Invariant.DELAYED_KEPT,
+    ),
+    "a delayed message early": (_also("heard_delayed", HeardMessage("again", at(5.9))), Invariant.DELAYED_KEPT),
     "fired after its cancel": (_also("heard", heard("endless", 7)), Invariant.STAYS_CANCELLED),
     "fired after the cancel of an unknown id": (
         _set("replies", [Reply("endless", Kind.CANCEL, 0, "unknown", at(4.0))]),

@@ -21,6 +21,7 @@ class Mixture:
 
     kinds: tuple[int, ...] = (35, 15, 10, 15, 15, 10)  # in the order of `Workload.run()`
     webhooks: float = 0.5
+    delayed: float = 0.3  # how many delayed messages are sent for each job
 
 
 @dataclass(slots=True)
@@ -60,6 +61,10 @@ class Workload:
                 await room.acquire()
                 task = tasks.create_task(act(f"{act.__name__.strip('_').replace('_', '-')}-{number}"))
                 task.add_done_callback(lambda _: room.release())
+                if self._chance.random() < self.mixture.delayed:
+                    await room.acquire()
+                    task = tasks.create_task(self.app.delay(f"delayed-{number}", self._soon(0.0, 4.0).first))
+                    task.add_done_callback(lambda _: room.release())
                 # After a time without room, the rate is as before: it does not catch up.
                 next_at = max(next_at + self.every, time.monotonic() - self.every)
                 await self._sleep(next_at - time.monotonic())
