@@ -4,6 +4,7 @@ A new one is worth its place if a developer could make the mistake, if a user wo
 clearly the one that must notice. Of two tests that notice, the quicker one is named.
 """
 
+from tests.mutants.delayed import DELAYED
 from tests.mutants.mutant import Mutant
 
 _CONSUMER = (
@@ -582,4 +583,4 @@ _SHARED = (
     ),
 )
 
-MUTANTS = (*_CONSUMER, *_PRODUCER, *_DELIVERY, *_SHARED)
+MUTANTS = (*_CONSUMER, *DELAYED, *_PRODUCER, *_DELIVERY, *_SHARED)
