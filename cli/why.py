@@ -49,6 +49,7 @@ def why(
                 "job": facts.job and asdict(facts.job),
                 "history": [_as_json(entry) for entry in facts.entries[:last]],
                 "deliveries": [asdict(delivery) for delivery in facts.deliveries],
+                "delayed": [asdict(message) for message in facts.delayed],
                 "listeners": None if facts.listeners is None else [asdict(one) for one in facts.listeners],
             })  # fmt: skip
         else:

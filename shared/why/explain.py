@@ -1,9 +1,10 @@
 """`explain` judges the facts about an id. Pure. The first of these that applies is the explanation:
 
 1. The newest entry of the history is a command that was rejected.
-2. There is no such job.
-3. The newest entry is a request that changed nothing.
-4. What the job's state says. Of a job that waits for a later moment, a problem with its last occurrence comes first.
+2. There is no such job, and delayed messages wait under the id, or the newest entry is of one.
+3. There is no such job.
+4. The newest entry is a request that changed nothing.
+5. What the job's state says. Of a job that waits for a later moment, a problem with its last occurrence comes first.
 """
 
 from datetime import tzinfo
@@ -12,6 +13,7 @@ from typing import assert_never
 from shared.contract.history import What
 from shared.contract.job_status import JobStatus
 from shared.why.commands import explain_cancelled, explain_duplicate, explain_gone, explain_paused, explain_rejected
+from shared.why.delayed import explain_last_message, explain_waiting, is_of_message
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Facts, Job
 from shared.why.firing import explain_last_firing
@@ -27,6 +29,10 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     newest = facts.entries[0] if facts.entries else None
     if newest is not None and newest.what is What.REJECTED:
         return explain_rejected(facts, newest, times)
+    if facts.job is None and facts.delayed:
+        return explain_waiting(facts, times)
+    if facts.job is None and newest is not None and is_of_message(newest):
+        return explain_last_message(newest, times)
     if facts.job is None:
         return explain_gone(facts, newest, times)
     if newest is not None and newest.what is What.DUPLICATE:

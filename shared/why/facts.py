@@ -82,6 +82,19 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedMessage:
+    """A delayed message that waits. `exchange` and `routing_key` are as people read them."""
+
+    id: str
+    exchange: str
+    routing_key: str
+    due_at: datetime
+    retry_at: datetime | None = None
+    refusals: int = 0
+    refused_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """A process of a service. `open_breakers` are the hosts that it does not call for so long."""
 
@@ -114,6 +127,7 @@ class Facts:
     entries: Sequence[Entry] = ()
     deliveries: Sequence[Delivery] = ()
     processes: Sequence[Process] = ()
+    delayed: Sequence[DelayedMessage] = ()  # that wait under the id, the first to be due first
     listeners: Sequence[Listener] | None = None  # None: the management interface was not asked
 
     def newest(self, *kinds: What) -> Entry | None:

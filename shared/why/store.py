@@ -5,15 +5,18 @@ from typing import Any
 
 import orjson
 
+from shared.contract.delayed import number_in
 from shared.contract.history import What
 from shared.contract.job_status import JobStatus
 from shared.postgres.pool import Connection
+from shared.reading.delayed import find_messages
 from shared.reading.overview import read_instances
-from shared.why.facts import Delivery, Entry, Facts, Job, Process
+from shared.why.facts import DelayedMessage, Delivery, Entry, Facts, Job, Process
 
 # The history of a rule that fires every second is as long as its retention. These are the newest entries.
 MAX_ENTRIES = 100
 MAX_DELIVERIES = 10
+MAX_WAITING = 10
 INSTANCES_KEPT = timedelta(days=7)
 
 READ_STATE = """
@@ -81,11 +84,26 @@ DATABASE_TIME = "select now()"
 async def read_facts(connection: Connection, job_id: str) -> Facts:
     """Read everything that an explanation needs but the listeners. The clock is that of Postgres."""
     now: datetime = await connection.fetchval(DATABASE_TIME)
+    waiting = await find_messages(connection, job_id, MAX_WAITING)
+    # The history of one message, asked for by its number, is under its name or its message_id.
+    history_id = (waiting[0].name or waiting[0].message_id) if waiting and number_in(job_id) is not None else None
     return Facts(
         job_id=job_id,
         now=now,
         job=await read_job(connection, job_id),
-        entries=await read_entries(connection, job_id),
+        entries=await read_entries(connection, history_id or job_id),
         deliveries=await read_deliveries(connection, job_id),
         processes=await read_processes(connection),
+        delayed=[
+            DelayedMessage(
+                id=each.id,
+                exchange=each.exchange,
+                routing_key=each.routing_key,
+                due_at=each.due_at,
+                retry_at=each.retry_at,
+                refusals=each.refusals,
+                refused_because=each.refused_because,
+            )
+            for each in waiting
+        ],
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from shared.contract.delayed import exchange_label
 from shared.contract.history import What
 from shared.reading.times import describe_duration
 from shared.why.facts import Entry
@@ -13,9 +14,23 @@ MAX_ERRORS_LENGTH = 300
 
 def describe_entry(entry: Entry) -> str:
     """Say in a few words what the entry tells, without when and who."""
-    described = _DESCRIBED[entry.what](entry)
+    describe = _of_message if "delayed" in entry.details and entry.what is not What.REFUSED else _DESCRIBED[entry.what]
+    described = describe(entry)
     bulk = f"bulk {entry.details['bulk']}" if "bulk" in entry.details else ""
     return ", ".join(filter(None, (described, bulk, entry.note and f"note: {entry.note}")))
+
+
+def _of_message(entry: Entry) -> str:
+    details = entry.details
+    key = f" with key {details['routing_key']}" if "routing_key" in details else ""
+    late = f", {describe_duration(entry.at - entry.due_at)} late" if _is_late(entry) and entry.due_at else ""
+    replaced = ", instead of an earlier one" if entry.what is What.RESCHEDULED else ""
+    exchange = exchange_label(str(details.get("exchange", "")))
+    return f"delayed message {details['delayed']} to {exchange}{key}{late}{replaced}"
+
+
+def _is_late(entry: Entry) -> bool:
+    return entry.what is What.FIRED and entry.due_at is not None and entry.at > entry.due_at
 
 
 def _accepted(entry: Entry) -> str:
