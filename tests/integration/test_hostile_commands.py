@@ -34,7 +34,7 @@ async def send_all(app: Application, site: Site, cases: list[Case], *, neighbour
     request follows it, so that every batch has both.
     """
     reply_to = short(app.reply_queue.encode())
-    async with a_raw_publisher(site.amqp_url, site.names.inbox) as publisher:
+    async with a_raw_publisher(site.amqp_url) as publisher:
         for number, case in enumerate(cases):
             given = properties_of(case, reply_to=reply_to, correlation_id=short(b"%d" % number))
             await publisher.send(site.names.commands, key_of(case), given, case.body)

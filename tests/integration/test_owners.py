@@ -168,7 +168,7 @@ async def test_a_user_id_that_the_broker_did_not_check_does_not_count(
     )
     async with running_consumer(site):
         await app.ask(a_request(), user_id=OPERATOR)
-        async with a_raw_publisher(stores.rabbitmq.url_of(APPLICATION), site.names.inbox) as publisher:
+        async with a_raw_publisher(stores.rabbitmq.url_of(APPLICATION)) as publisher:
             await publisher.send(site.names.commands, b"schedule.cancel", with_flags(1, forged), b'{"id": "job-1"}')
         (parked,) = await app.parked(1)
         assert parked.headers["duebell-errors"] == NOT_THE_OWNER

@@ -70,7 +70,7 @@ async def a_delayed_sender(
     async with (
         await aio_pika.connect(site.amqp_url, timeout=PATIENCE) as connection,
         connection.channel() as channel,
-        a_raw_publisher(site.amqp_url, site.names.delayed) as raw,
+        a_raw_publisher(site.amqp_url) as raw,
         Broker(site.amqp_url, name="test listener", names=site.names).connected() as broker,
         broker.open_channel() as listening,
     ):

@@ -23,8 +23,6 @@ METHOD_FRAME, HEADER_FRAME, FRAME_END = 1, 2, b"\xce"
 class RawPublisher:
     channel: AbstractChannel
     underlay: Channel
-    queue: str
-    """Declare an existing queue passively: the answer shows that the broker has read everything sent before."""
 
     async def send(self, exchange: str, key: bytes, properties: bytes, body: bytes) -> None:
         """`properties` are flags and values, as AMQP 0-9-1 (4.2.6.1) writes them."""
@@ -44,7 +42,10 @@ class RawPublisher:
         )
 
     async def is_through(self) -> None:
-        await self.channel.declare_queue(self.queue, passive=True)
+        """Wait for an answer, which shows that the broker has read everything sent before. To ask this, no user needs a
+        right.
+        """
+        await self.channel.set_qos(prefetch_count=1)
 
 
 def short(text: bytes) -> bytes:
@@ -57,12 +58,12 @@ def _frame(kind: int, channel: int, payload: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def a_raw_publisher(amqp_url: str, queue: str) -> AsyncIterator[RawPublisher]:
+async def a_raw_publisher(amqp_url: str) -> AsyncIterator[RawPublisher]:
     async with (
         await aio_pika.connect(amqp_url, timeout=PATIENCE) as connection,
         connection.channel(publisher_confirms=False) as channel,
     ):
         underlay = cast("Channel", await channel.get_underlay_channel())
-        publisher = RawPublisher(channel, underlay, queue)
+        publisher = RawPublisher(channel, underlay)
         yield publisher
         await publisher.is_through()

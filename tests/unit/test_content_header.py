@@ -80,7 +80,11 @@ def test_a_header_without_changes_is_the_same(sent: dict[str, Any]) -> None:
     ]
 
 
-@given(all_properties, st.integers(1, 2**31), st.sampled_from(["", "alice"]))
+# A number keeps its type. The negatives of these would have been sent in a shorter one.
+delays = st.integers(1, 2**31).filter(lambda delay: delay not in {2**7, 2**15, 2**31})
+
+
+@given(all_properties, delays, st.sampled_from(["", "alice"]))
 def test_the_delay_becomes_its_negative_and_the_user_a_header_and_all_else_stays(
     sent: dict[str, Any], delay: int, user: str
 ) -> None:

@@ -42,7 +42,7 @@ async def test_the_whole_corpus_ends_stored_or_parked_and_every_neighbour_is_del
 
     await (await deaf_app.channel.get_queue(site.names.parked)).consume(keep, no_ack=True)
     async with a_receiver() as receiver:
-        async with a_raw_publisher(site.amqp_url, site.names.deliveries) as publisher:
+        async with a_raw_publisher(site.amqp_url) as publisher:
             for number, case in enumerate(corpus):
                 good = orjson.dumps(a_due(f"neighbour-{number}", receiver.url))
                 await publisher.send(site.names.events, key_of(case), properties_of(case), case.body)
