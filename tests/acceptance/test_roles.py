@@ -20,9 +20,11 @@ import pytest
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import ChannelAccessRefused
 
+from shared.contract.names import MASSTRANSIT_TOPIC, due_routing_key
 from shared.postgres.migrate import migrate
 from stack.roles import (
     APPLICATION,
+    CONSOLE,
     DEFINITIONS,
     READER,
     ROLES,
@@ -296,6 +298,7 @@ USERS_MAY_NOT: dict[str, list[tuple[Any, ...]]] = {
         (_publishes, "", "scheduler.inbox"),
         (_binds, "scheduler.inbox", "schedule.events"),
         (_publishes, "delay.payments", "x"),
+        (_publishes, "schedule.masstransit", ""),
         (_publishes, "", "scheduler.delayed"),
         (_binds, "scheduler.delayed", "my-app.mine"),
         (_consumes, "scheduler.delayed"),
@@ -313,6 +316,19 @@ async def test_a_user_of_the_broker_may_do_nothing_but_its_work(stores: Stores, 
     ):
         attempts = SECRETS_OF_OTHERS + USERS_MAY_NOT[user]
         assert [attempt for attempt in attempts if await _may(connection, *attempt)] == []
+
+
+async def test_the_console_sends_events_again_but_no_message_of_masstransit(stores: Stores, site: Site) -> None:
+    _skip_without_roles(site)
+    assert stores.rabbitmq
+    async with (
+        plain_topology(site),
+        await aio_pika.connect(stores.rabbitmq.url_of(CONSOLE), timeout=PATIENCE) as connection,
+    ):
+        key = due_routing_key(MASSTRANSIT_TOPIC, has_webhook=False)
+        assert await _may(connection, _publishes, "schedule.events", "due.event.x")
+        assert not await _may(connection, _publishes, "schedule.events", key)
+        assert not await _may(connection, _publishes, "schedule.masstransit", "")
 
 
 async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Stores, site: Site) -> None:
