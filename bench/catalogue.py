@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from bench import (
+    bulk,
     console,
     delayed,
     delivering,
@@ -32,6 +33,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "firing": Benchmark("One producer fires what is due", firing.run),
     "history": Benchmark("What the history costs a producer", history.run),
     "ingest": Benchmark("One consumer stores what waits in its inbox", ingest.run),
+    "bulk": Benchmark("One consumer acts on all jobs that match, and what is due goes on", bulk.run),
     "delayed": Benchmark("Delayed messages, beside jobs of the same size", delayed.run),
     "delivery": Benchmark("One delivery process calls webhooks", delivering.run),
     "clients": Benchmark("HTTP clients alone, the same call", http_clients.run),

@@ -23,6 +23,8 @@ class Plan:
     peer_rings_seconds: float = 5.0
     peer_patience_seconds: float = 12.0  # what is not handled by then is not counted
     console_jobs: int = 1_000_000  # that wait; as many have ended, and the history has five times as many entries
+    bulk_jobs: int = 100_000  # that one bulk pauses
+    bulk_seconds: float = 30.0  # for so long jobs ring meanwhile
     seconds: float = 2.0  # for what is measured by time, not by number
 
 
@@ -47,5 +49,7 @@ TINY = Plan(
     peer_rings_seconds=1.0,
     peer_patience_seconds=5.0,
     console_jobs=1000,
+    bulk_jobs=1000,
+    bulk_seconds=2.0,
     seconds=0.1,
 )

@@ -31,7 +31,10 @@ POSTGRES = {
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
 }
-TABLES = "jobs, triggers, deliveries, delivery_attempts, delivery_announcements, delayed_messages, history"
+TABLES = (
+    "jobs, triggers, job_labels, bulks, deliveries, delivery_attempts, delivery_announcements, "
+    "delayed_messages, history"
+)
 QUEUE = "bench.due"
 NAMES = Names()
 NOTHING = Cost(0.0, 0.0)
