@@ -4,7 +4,21 @@ import sys
 
 import typer
 
-from cli import bulk, commands, delay, delayed, deliveries, job_list, job_show, parked, preview, status, unrouted, why
+from cli import (
+    apply,
+    bulk,
+    commands,
+    delay,
+    delayed,
+    deliveries,
+    job_list,
+    job_show,
+    parked,
+    preview,
+    status,
+    unrouted,
+    why,
+)
 from shared.runtime.logs import configure_logs
 from shared.version import VERSION
 
@@ -38,6 +52,7 @@ def _options(
 
 for command in (commands.schedule, commands.cancel, commands.pause, commands.resume, commands.trigger):
     app.command(rich_help_panel="Commands to a job")(command)
+app.command(rich_help_panel="Commands to a job")(apply.apply)
 app.add_typer(bulk.app, name="bulk", rich_help_panel="Commands to a job")
 app.command("list", rich_help_panel="Looking")(job_list.list_)
 app.command(rich_help_panel="Looking")(job_show.show)

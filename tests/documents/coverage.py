@@ -7,6 +7,7 @@ RUN_HERE = (
     "docs/how-to/every-weekday.md",
     "docs/how-to/cancel.md",
     "docs/how-to/when-is-my-next.md",
+    "docs/how-to/schedules-in-a-file.md",
     "docs/how-to/webhooks.md",
     "docs/how-to/django.md",
     "docs/how-to/fastapi.md",
