@@ -18,8 +18,6 @@ from stack.ports import LOOPBACK, free_port
 
 WITHIN_200_MS = Goal(at_most=200, of_the_figure=True)
 TIMEOUT = 60.0
-# Postgres adds up what a connection has read when it has been idle for so long, at the latest.
-STATISTICS_SECONDS = 1.5
 PAGES = {
     "Now": "/",
     "Now, a week ahead": "/?ahead=week",
@@ -63,21 +61,22 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
                 # The first connection to Postgres is not part of what is measured.
                 await asyncio.to_thread(_ask, port, "/delivery?id=1")
                 for name, path in PAGES.items():
-                    await _measure(database, port, path, pages[name])
+                    await _measure(database, port, path, pages[name], plan.seconds)
     for name, asked in pages.items():
         rows = f"{median(asked.rows):,.0f} rows"
         yield Figure(name, median(asked.milliseconds), "ms", goal=WITHIN_200_MS, note=rows)
     await rig.empty()
 
 
-async def _measure(database: Connection, port: int, path: str, asked: Asked) -> None:
-    before = await _rows_read(database)
+async def _measure(database: Connection, port: int, path: str, asked: Asked, seconds: float) -> None:
+    before = await _rows_read(database, seconds)
     asked.milliseconds.append(await asyncio.to_thread(_ask, port, path))
-    asked.rows.append(await _rows_read(database) - before)
+    asked.rows.append(await _rows_read(database, seconds) - before)
 
 
-async def _rows_read(database: Connection) -> int:
-    await asyncio.sleep(STATISTICS_SECONDS)
+async def _rows_read(database: Connection, seconds: float) -> int:
+    # Postgres adds up what a connection has read when it has been idle for a second, at the latest.
+    await asyncio.sleep(seconds)
     await database.execute("select pg_stat_clear_snapshot()")
     read: int = await database.fetchval(ROWS_READ)
     return read
