@@ -158,7 +158,7 @@ class CommandSender:
             reply_to=reply_to,
             correlation_id=correlation_id,
             message_id=correlation_id,
-            user_id=_user_of(self.amqp_url) if command.owns else None,
+            user_id=user_of(self.amqp_url) if command.owns else None,
         )
         await exchange.publish(message, KEYS[command.type], timeout=self.reply_timeout)
 
@@ -174,7 +174,7 @@ def _read_reply(job_id: str, body: bytes) -> Answer:
     )
 
 
-def _user_of(amqp_url: str) -> str:
+def user_of(amqp_url: str) -> str:
     user, _, _ = (parse_address(amqp_url).user or "guest").partition(":")
     return unquote(user)
 

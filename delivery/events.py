@@ -18,6 +18,8 @@ from shared.amqp.message import IncomingMessage
 from shared.contract.fields import read_traceparent, require_year_in_range
 from shared.contract.json_depth import say_too_deep, too_deep_field
 from shared.contract.messages import DUE_TYPE, ScheduleDue, Webhook
+from shared.contract.names import OPERATOR_HEADER
+from shared.contract.replay import REPLAY_TYPE, read_replay
 from shared.contract.wording import limit_errors
 
 
@@ -39,6 +41,15 @@ class NewDelivery(msgspec.Struct, frozen=True, gc=False):
     secret: str | None
     traceparent: str | None = None
     trigger_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Failed deliveries that are to be tried again, and who asked for it."""
+
+    delivery_ids: tuple[int, ...]
+    operator: str | None
+    by_user: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +121,20 @@ _instant = msgspec.json.Decoder(datetime).decode
 _MAX_INSTANT_BYTES = len('"2026-07-10T09:00:00.123456Z"')
 
 
+def read_message(message: IncomingMessage) -> NewDelivery | Replay | Unreadable:
+    """Read a message of the queue of due events: a ScheduleDue, or the console's DeliveryReplay."""
+    if message.type != REPLAY_TYPE or message.unreadable:
+        return read_due(message)
+    try:
+        asked = read_replay(message.body)
+    except ValueError as error:
+        return _unreadable(str(error))
+    operator = message.headers.get(OPERATOR_HEADER)
+    return Replay(asked.deliveries, operator if isinstance(operator, str) else None, message.user_id)
+
+
 def read_due(message: IncomingMessage) -> NewDelivery | Unreadable:
-    """Read a message of the queue of due events."""
+    """Read a ScheduleDue."""
     if message.unreadable or message.type not in {None, "", DUE_TYPE}:
         return _unreadable(message.unreadable or f"type: {message.type!r} is not {DUE_TYPE}")
     if field := too_deep_field(message.body):

@@ -5,12 +5,14 @@ its delivery is committed. The intake waits for no call, so a slow receiver neve
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from typing import assert_never
 
 import msgspec
 
-from delivery.events import NewDelivery, Unreadable, read_due
+from delivery.events import NewDelivery, Replay, Unreadable, read_message
 from delivery.metrics import Metrics
 from delivery.store.new import insert_new
+from delivery.store.replay import replay
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import make_parked_copy, park
@@ -28,12 +30,18 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     is_new: bool
 
 
-Result = Stored | Unreadable
+class Replayed(msgspec.Struct, frozen=True, gc=False):
+    """So many failed deliveries have a replay that had none."""
+
+    deliveries: int
 
 
-def _read(message: IncomingMessage) -> NewDelivery | Unreadable:
+Result = Stored | Replayed | Unreadable
+
+
+def _read(message: IncomingMessage) -> NewDelivery | Replay | Unreadable:
     try:
-        return read_due(message)
+        return read_message(message)
     except Exception as error:  # noqa: BLE001 - the boundary of one message: its batch must not fail
         get_log().error("event_unreadable", error=type(error).__name__)
         return Unreadable((f"body: cannot be read: {type(error).__name__}",))
@@ -53,7 +61,7 @@ class DueHandler:
     async def store(self, messages: list[IncomingMessage]) -> list[Result]:
         """Store the deliveries of a batch. The call can be repeated.
 
-        After the commit: each event that could be read has its delivery.
+        After the commit: each event that could be read has its delivery, and each replay that was asked for is there.
         """
         reached(Point.DELIVERY_RECEIVED)
         return await store_together_or_one_by_one(
@@ -76,22 +84,31 @@ class DueHandler:
         reached(Point.DELIVERY_ACKNOWLEDGED)
         self._observe(messages, results)
 
-    async def _store_together(self, events: Sequence[NewDelivery | Unreadable]) -> list[Result]:
+    async def _store_together(self, events: Sequence[NewDelivery | Replay | Unreadable]) -> list[Result]:
         # The first event of each key in this batch. The insert leaves out keys that other batches have stored.
         unique: dict[str, NewDelivery] = {}
         for event in events:
             if isinstance(event, NewDelivery):
                 unique.setdefault(event.idempotency_key, event)
         inserted = await self._insert(list(unique.values())) if unique else set()
-        return [
-            event
-            if isinstance(event, Unreadable)
-            else Stored(
-                event.idempotency_key,
-                is_new=event.idempotency_key in inserted and unique[event.idempotency_key] is event,
-            )
-            for event in events
-        ]
+        results: list[Result] = []
+        for event in events:
+            match event:
+                case Unreadable():
+                    results.append(event)
+                case Replay():
+                    results.append(await self._replay(event))
+                case NewDelivery(idempotency_key=key):
+                    results.append(Stored(key, is_new=key in inserted and unique[key] is event))
+                case _:
+                    assert_never(event)
+        return results
+
+    async def _replay(self, asked: Replay) -> Replayed:
+        """Store the replays. A message that comes again finds them there."""
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            replays = await replay(connection, asked.delivery_ids, asked.operator, asked.by_user)
+        return Replayed(len(replays))
 
     async def _insert(self, new: Sequence[NewDelivery]) -> Set[str]:
         """Store deliveries and wake the dispatcher. Return the keys that were not stored before."""
@@ -105,6 +122,8 @@ class DueHandler:
             if isinstance(result, Unreadable):
                 self.metrics.parked.inc()
                 get_log().warning("event_parked", errors=list(result.errors), **_trace(message))
+            elif isinstance(result, Replayed):
+                get_log().info("deliveries_replayed", deliveries=result.deliveries)
             elif result.is_new:
                 self.metrics.stored.inc()
             else:

@@ -27,6 +27,7 @@ PAGES = {
     "new": "/new?id=standup-data&topic=team.standup" + GAP,
     "deliveries": "/deliveries",
     "delivery": "/delivery?id=1",
+    "delayed": "/delayed",
     "parked": "/parked",
     "unrouted": "/unrouted",
     "history": "/history",

@@ -5,8 +5,10 @@ from typing import Any
 from starlette.responses import Response
 
 from console.pages.schedules import live_url
+from console.replaying import replay
 from console.web.context import Console, Visit
-from console.web.failures import not_found
+from console.web.failures import PageFailure, not_found
+from console.web.forms import Form
 from console.web.queries import Filters
 from console.web.streams import LIST_SECONDS, live
 from shared.reading.deliveries import (
@@ -18,9 +20,12 @@ from shared.reading.deliveries import (
     read_attempts,
     read_delivery,
 )
+from shared.reading.replays import find_to_replay
 
 PAGE_DELIVERIES = 50
 MAX_ID = 2**63 - 1
+# At a time: more are replayed by asking again.
+MAX_REPLAYED = 10_000
 
 
 async def show(visit: Visit) -> Response:
@@ -36,7 +41,7 @@ async def stream(visit: Visit) -> Response:
 
 async def show_one(visit: Visit) -> Response:
     text = visit.query.get("id", "")
-    if not (text.isascii() and text.isdigit() and int(text) <= MAX_ID):
+    if not _is_number(text):
         raise not_found("The address names no delivery.")
     async with visit.console.reading() as connection:
         delivery = await read_delivery(connection, int(text))
@@ -46,20 +51,46 @@ async def show_one(visit: Visit) -> Response:
     return visit.console.renderer.page("delivery.html", visit, delivery=delivery, attempts=attempts)
 
 
+async def act(visit: Visit, form: Form) -> Response:
+    """Replay the chosen deliveries, or all that match the filters of the address."""
+    match form.text("action"):
+        case "chosen":
+            chosen = [int(text) for text in form.all("id") if _is_number(text)][:MAX_REPLAYED]
+        case "all":
+            async with visit.console.reading() as connection:
+                chosen = await find_to_replay(connection, _wanted(Filters(visit.query, visit.zone)), MAX_REPLAYED)
+        case _:
+            raise PageFailure(400, "Nothing was sent", "There is no such action.")
+    if not chosen:
+        raise PageFailure(400, "Nothing was sent", "No failed delivery matches, or all that match were replayed.")
+    replayed = await replay(visit, chosen)
+    says = f"{replayed:,} replayed" if replayed == len(chosen) else f"{replayed:,} of {len(chosen):,} replayed so far"
+    values = {**await _read(visit), "says": says, "is_good": replayed == len(chosen)}
+    return visit.console.renderer.page("deliveries.html", visit, **values)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_ID
+
+
 async def _hosts(console: Console) -> dict[str, Any]:
     async with console.reading() as connection:
         return {"hosts": await count_by_host(connection)}
 
 
-async def _read(visit: Visit) -> dict[str, Any]:
-    filters = Filters(visit.query, visit.zone)
-    wanted = DeliveriesWanted(
+def _wanted(filters: Filters) -> DeliveriesWanted:
+    return DeliveriesWanted(
         filters.read("state", DeliveryState) or DeliveryState.FAILED,
         filters.text("job"),
         filters.text("host"),
         filters.text("topic"),
         filters.text("reason"),
     )
+
+
+async def _read(visit: Visit) -> dict[str, Any]:
+    filters = Filters(visit.query, visit.zone)
+    wanted = _wanted(filters)
     after = filters.read("after", DeliveryPlace.parse)
     async with visit.console.reading() as connection:
         page = await list_deliveries(connection, wanted, PAGE_DELIVERIES, after)
@@ -74,4 +105,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "filters": {name: visit.query.get(name, "") for name in ("job", "host", "topic", "reason")},
         "problems": filters.problems,
         "live_url": live_url(visit, "/deliveries/live"),
+        "max_replayed": MAX_REPLAYED,
+        "says": "",
+        "is_good": True,
     }

@@ -56,6 +56,7 @@ def _routes() -> list[BaseRoute]:
         action("/new/preview", new.preview),
         page("/deliveries", deliveries.show),
         page("/deliveries/live", deliveries.stream),
+        action("/deliveries", deliveries.act),
         page("/delivery", deliveries.show_one),
         page("/delayed", delayed.show),
         action("/delayed", delayed.act),

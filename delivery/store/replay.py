@@ -78,7 +78,7 @@ with replayed as (
     returning replay_of, id, job_id, sequence, due_at
 ), told as (
     insert into history (job_id, what, sequence, due_at, by_user, operator, details)
-    select job_id, 'replayed', sequence, due_at, session_user, $2,
+    select job_id, 'replayed', sequence, due_at, coalesce($3, session_user), $2,
            json_build_object('delivery', id, 'replay_of', replay_of)
       from replayed
 )
@@ -86,8 +86,12 @@ select replay_of, id from replayed
 """
 
 
-async def replay(connection: Connection, delivery_ids: Sequence[int], operator: str | None = None) -> dict[int, int]:
+async def replay(
+    connection: Connection, delivery_ids: Sequence[int], operator: str | None = None, by_user: str | None = None
+) -> dict[int, int]:
     """After the commit: each of the deliveries has a replay, which is a new delivery with the same key, and an entry in
-    the history. Returns the id of the replay for each delivery that had none before this call.
+    the history, by the user of the database unless `by_user` names one. Returns the id of the replay for each delivery
+    that had none before this call.
     """
-    return {row["replay_of"]: row["id"] for row in await connection.fetch(REPLAY, list(delivery_ids), operator)}
+    rows = await connection.fetch(REPLAY, list(delivery_ids), operator, by_user)
+    return {row["replay_of"]: row["id"] for row in rows}

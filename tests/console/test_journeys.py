@@ -52,15 +52,16 @@ def test_several_are_paused_and_resumed_and_the_history_names_the_person(
     number = operator.get_by_label(re.compile("Choose invoice")).count()
     assert number == 10
     expect(operator.locator("#marked")).to_contain_text("10 chosen")
-    operator.get_by_label("Why, for the history").fill("the customer moves")
-    operator.get_by_role("button", name="Pause", exact=True).click()
+    chosen = operator.locator("#marked")
+    chosen.get_by_label("Why, for the history").fill("the customer moves")
+    chosen.get_by_role("button", name="Pause", exact=True).click()
     expect(operator.get_by_role("status")).to_contain_text("10 paused")
     paused = "select count(*) from jobs where id like 'invoice-424%' and status = 'paused'"
     assert console.fetch(paused) == [{"count": 10}]
 
     operator.goto("/schedules?search=invoice-424&state=paused")
     operator.get_by_label("Choose all on this page").check()
-    operator.get_by_role("button", name="Resume", exact=True).click()
+    operator.locator("#marked").get_by_role("button", name="Resume", exact=True).click()
     expect(operator.get_by_role("status")).to_contain_text("10 resumed")
     assert console.fetch(paused) == [{"count": 0}]
 
@@ -104,6 +105,22 @@ def test_a_parked_message_is_shown_with_its_reason_and_dropped(operator: Page) -
     operator.get_by_role("button", name="Drop").click()
     expect(operator.get_by_role("status")).to_contain_text("1 dropped")
     expect(operator.get_by_text("Nothing is parked")).to_be_visible()
+
+
+def test_failed_deliveries_are_replayed_one_and_all_that_match(operator: Page, console: RunningConsole) -> None:
+    operator.on("dialog", lambda dialog: dialog.accept())
+    operator.goto("/deliveries?job=ledger-export-1")
+    operator.get_by_label("Choose", exact=False).last.check()
+    operator.get_by_role("button", name="Replay", exact=True).click()
+    expect(operator.get_by_role("status")).to_contain_text("1 replayed")
+    operator.goto("/deliveries?topic=billing.ledger")
+    operator.get_by_role("button", name="Replay all that match").click()
+    expect(operator.get_by_role("status")).to_contain_text("replayed")
+    replays = "select count(distinct replay_of) from deliveries where replay_of is not null and job_id ~ 'ledger'"
+    [row] = console.fetch(replays)
+    assert row["count"] >= 3
+    told = console.fetch("select distinct operator, by_user from history where what = 'replayed'")
+    assert told == [{"operator": "alice", "by_user": "duebell_console"}]
 
 
 def test_a_page_stays_up_to_date_without_being_loaded_again_until_it_is_paused(

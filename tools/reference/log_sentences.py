@@ -49,6 +49,7 @@ SENTENCES = {
     "rule_cut_short": "A rule has ended only because its next occurrence, if there is one, is further away than a "
     "search goes. The job is done.",
     "rule_unreadable": "A stored rule can no longer be read, because a time zone is gone, say. The job is tried later.",
+    "deliveries_replayed": "The console asked for failed deliveries to be tried again; so many had no replay yet.",
     "event_parked": "Delivery could not understand an event. It is in `scheduler.parked`.",
     "event_unreadable": "A bug worth a report: reading an event failed in an unforeseen way. It is parked.",
     "duplicate_dropped": "An event came again, and its delivery is known.",

@@ -6,10 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import asyncpg
+import msgspec
 import pytest
 from aiohttp import web
 
-from delivery.events import NewDelivery, read_due
+from delivery.events import NewDelivery, Unreadable, read_due
+from delivery.intake import Replayed, Stored
+from shared.contract.names import OPERATOR_HEADER
+from shared.contract.replay import REPLAY_TYPE, write_replay
 from shared.postgres.pool import Pool
 from tests.support.application import Application
 from tests.support.delivery_parts import a_claimer, a_handler, a_queue
@@ -36,6 +40,33 @@ async def test_a_delivery_is_stored_as_pending_and_due_at_once(site: Site, datab
         await a_handler(claimer.pool).store([received(1, a_due("tea", "http://127.0.0.1:1/"))])
     row = await delivery_of(database, "tea")
     assert (row["status"], row["version"], row["next_attempt_at"]) == ("PENDING", 1, row["created_at"])
+
+
+async def test_failed_deliveries_are_replayed_once_for_any_number_of_messages(site: Site, database: Any) -> None:
+    async with a_claimer(site, a_queue()) as claimer:
+        handler = a_handler(claimer.pool)
+        await handler.store([received(1, a_due(name, "http://127.0.0.1:1/")) for name in ("tea", "coffee")])
+        await database.execute(
+            "update deliveries set status = 'PROCESSING', version = version + 1 where job_id = 'tea'"
+        )
+        await database.execute("""
+            update deliveries set status = 'FAILED', version = version + 1, finished_at = now(), next_attempt_at = null,
+                   failure_reason = 'timeout' where job_id = 'tea'""")
+        event = received(1, a_due("milk", "http://127.0.0.1:1/"))
+        asked = msgspec.structs.replace(
+            event, type=REPLAY_TYPE, body=write_replay([1, 2, 77]), headers={OPERATOR_HEADER: "alice"}, user_id="ops"
+        )
+        wrong = msgspec.structs.replace(asked, body=b'{"deliveries": [0]}')
+        for expected in (1, 0):
+            results = await handler.store([asked, wrong, event])
+            assert results[0] == Replayed(expected)
+            assert isinstance(results[1], Unreadable)
+            assert results[1].errors[0].startswith("deliveries: ")
+            assert isinstance(results[2], Stored)
+    replays = await database.fetch("select job_id, status from deliveries where replay_of is not null")
+    assert [tuple(row) for row in replays] == [("tea", "PENDING")]
+    told = await database.fetch("select job_id, by_user, operator from history where what = 'replayed'")
+    assert [tuple(row) for row in told] == [("tea", "ops", "alice")]
 
 
 async def test_one_without_room_waits_for_a_claim_the_oldest_first(site: Site, app: Application, database: Any) -> None:
