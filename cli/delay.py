@@ -19,7 +19,7 @@ from shared.reading.attention import amount
 from shared.reading.delay_exchanges import MAX_COUNTED_OF_EXCHANGE, list_exchanges
 
 TO_WRITE_DOWN = "to write into delay_exchanges"
-COLUMNS = (
+EXCHANGE_COLUMNS = (
     Column("exchange"),
     Column("waiting"),
     Column("refused", rank=2),
@@ -98,7 +98,7 @@ def list_(timezone: Timezone = None, as_json: AsJson = None) -> None:
         if out.as_json:
             out.json(found)
             return
-        out.table(COLUMNS, found)
+        out.table(EXCHANGE_COLUMNS, found)
         out.say("no delay exchange" if not found else amount(len(found), "exchange", "exchanges"))
         if any(MAX_COUNTED_OF_EXCHANGE in (each["waiting"], each["refused"]) for each in found):
             out.say(f"{MAX_COUNTED_OF_EXCHANGE:,} means: or more")

@@ -19,7 +19,7 @@ from shared.reading.attention import amount
 from shared.reading.delayed import ListedMessage, MessageCursor, find_messages, list_messages, read_content
 from shared.reading.delayed_content import describe_content
 
-COLUMNS = (
+MESSAGE_COLUMNS = (
     Column("id"),
     Column("exchange"),
     Column("routing_key", rank=1),
@@ -70,7 +70,7 @@ def list_(
         if out.as_json:
             out.json([asdict(message) for message in page.messages])
         else:
-            out.table(COLUMNS, [asdict(message) for message in page.messages])
+            out.table(MESSAGE_COLUMNS, [asdict(message) for message in page.messages])
             out.say(amount(len(page.messages), "delayed message", "delayed messages"))
         if page.next is not None:
             out.suggest(_next_command(options, page.next), "The next: ")

@@ -18,7 +18,7 @@ PAGE_MESSAGES = 50
 MAX_CHOSEN_MESSAGES = 200
 MAX_SHOWN_EXCHANGES = 50
 ACTIONS = {"release": "trigger", "cancel": "cancel"}
-FILTERS = ("exchange", "key", "since", "until", "refused")
+MESSAGE_FILTERS = ("exchange", "key", "since", "until", "refused")
 
 
 async def show(visit: Visit) -> Response:
@@ -63,7 +63,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "exchanges": exchanges[:MAX_SHOWN_EXCHANGES],
         "next": str(page.next) if page.next else None,
         "is_first": after is None,
-        "filters": {name: visit.query.get(name, "") for name in FILTERS},
+        "filters": {name: visit.query.get(name, "") for name in MESSAGE_FILTERS},
         "problems": filters.problems,
         "counts": {},
         "verdicts": [],

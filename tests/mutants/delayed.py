@@ -39,10 +39,7 @@ DELAYED = (
         file="consumer/commands/delayed.py",
         before="header.replace(each, *negate(each))",
         after="pass",
-        tests=(
-            "tests/unit/test_content_header.py"
-            "::test_the_delay_becomes_its_negative_and_the_user_a_header_and_all_else_stays",
-        ),
+        tests=("tests/unit/test_content_header.py::test_a_delay_arrives_as_its_negative_among_the_other_headers",),
     ),
     Mutant(
         name="header-lost",
@@ -50,10 +47,7 @@ DELAYED = (
         file="shared/amqp/content_header.py",
         before='self._added += bytes((len(name),)) + name + b"S" + _length.pack(len(text)) + text',
         after='self._added = bytes((len(name),)) + name + b"S" + _length.pack(len(text))',
-        tests=(
-            "tests/unit/test_content_header.py"
-            "::test_the_delay_becomes_its_negative_and_the_user_a_header_and_all_else_stays",
-        ),
+        tests=("tests/unit/test_content_header.py::test_a_user_without_headers_gets_a_table",),
     ),
     Mutant(
         name="user-lost",

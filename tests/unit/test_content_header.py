@@ -108,6 +108,12 @@ def test_the_delay_becomes_its_negative_and_the_user_a_header_and_all_else_stays
         assert changed.short_text("user_id") is None
 
 
+def test_a_delay_arrives_as_its_negative_among_the_other_headers() -> None:
+    found = read({"a": "b", "x-delay": 5, "z": 1})
+    assert isinstance(found, DelayedMessage)
+    assert found.header == properties(headers={"a": "b", "x-delay": -5, "z": 1})
+
+
 def test_a_user_without_headers_gets_a_table() -> None:
     found = read_delayed(a_message(properties(user_id="bob", priority=1, content_type="a/b")), "delay.", NOW, 1000)
     assert isinstance(found, DelayedMessage)

@@ -5,8 +5,8 @@ Gauges that every replica samples alike are taken by `max`; counters are summed 
 
 from tools.dashboards.panels import Levels, Query
 
-OVERVIEW, CONSUMER, PRODUCER, DELIVERY = (
-    f"duebell-{name}" for name in ("overview", "consumer", "producer", "delivery")
+OVERVIEW, CONSUMER, PRODUCER, DELIVERY, DELAYED = (
+    f"duebell-{name}" for name in ("overview", "consumer", "producer", "delivery", "delayed")
 )
 TO_PRODUCER, TO_CONSUMER, TO_DELIVERY = ("Producer", PRODUCER), ("Consumer", CONSUMER), ("Delivery", DELIVERY)
 
