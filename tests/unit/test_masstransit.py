@@ -216,8 +216,9 @@ def test_any_value_in_any_field_is_read_or_refused_with_the_name_of_a_field(give
 def test_commands_and_messages_keep_their_order() -> None:
     message, named = (DelayedMessage("e", b"", b"", b"", name=name) for name in (None, "n"))
     command = a_message(b"")
-    batch = dict(enumerate([message, message, command, command, message, named, command, named, named]))
-    assert list(cut_by_name(batch)) == [[0, 1], [2, 3], [4], [5], [6], [7], [8]]
+    batch: list[DelayedMessage | IncomingMessage]
+    batch = [message, message, command, command, message, named, command, named, named]
+    assert list(cut_by_name(dict(enumerate(batch)))) == [[0, 1], [2, 3], [4], [5], [6], [7], [8]]
 
 
 @pytest.mark.parametrize(
