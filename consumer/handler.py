@@ -14,6 +14,7 @@ import msgspec
 from consumer import change_jobs
 from consumer.commands.bulk import answer_bulk
 from consumer.commands.history import tell_refused, tell_requests
+from consumer.commands.masstransit import refuse_reserved
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
     Answer,
@@ -42,15 +43,13 @@ from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import read_traceparent, trace_headers
 from shared.contract.history import HistoryLevel
 from shared.contract.messages import Outcome
-from shared.contract.names import MASSTRANSIT_TOPIC, OPERATOR_HEADER, Names
+from shared.contract.names import OPERATOR_HEADER, Names
 from shared.postgres.history import add_entries
 from shared.postgres.pool import ACQUIRE_TIMEOUT, Connection, Pool, store_together_or_one_by_one
 from shared.runtime.fault_points import Point, reached
 from shared.runtime.logs import get_log
 from shared.runtime.loops import LoopYielder
 from shared.runtime.wakeup import Wakeup
-
-TOPIC_IS_TAKEN = f"topic: {MASSTRANSIT_TOPIC} is for the recurring messages of MassTransit"
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 
@@ -194,17 +193,13 @@ class BatchHandler:
             return Refused((f"body: cannot be read: {type(error).__name__}",))
         if isinstance(command, Query) and not can_be_answered(message.reply_to):
             return Refused((REPLY_TO_IS_REQUIRED,), command.id, parked=False)
-        # MassTransit's recurring messages are jobs with a topic of their own. Their events are sent to any open target.
-        if isinstance(command, Schedule) and command.topic == MASSTRANSIT_TOPIC and not self._is_masstransits(message):
-            return Refused((TOPIC_IS_TAKEN,), command.id, origin=command.origin)
+        if message.exchange != self.names.masstransit and (refused := refuse_reserved(command)) is not None:
+            return refused
         if self.require_user_id and message.user_id is None and not isinstance(command, Refused):
             if isinstance(command, Query):
                 return Refused((USER_IS_REQUIRED,), command.id, parked=False)
             return Refused((USER_IS_REQUIRED,), command.id, origin=command.origin)
         return command
-
-    def _is_masstransits(self, message: IncomingMessage) -> bool:
-        return message.exchange == self.names.masstransit
 
     async def _park(self, messages: Sequence[IncomingMessage], answers: Sequence[Answer]) -> None:
         copies = [

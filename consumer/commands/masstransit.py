@@ -26,7 +26,9 @@ from consumer.commands.masstransit_fields import (
     read_value,
     required,
 )
+from consumer.commands.parse import Command, Refused, Trigger
 from consumer.commands.quartz_cron import as_rrule
+from consumer.commands.schedule import Schedule
 from shared.amqp.content_header import ContentHeader
 from shared.amqp.message import IncomingMessage
 from shared.contract.fields import format_instant
@@ -37,6 +39,7 @@ from shared.contract.names import MASSTRANSIT_TOPIC
 CONTENT_TYPE = "application/vnd.masstransit+json"
 TOKEN_HEADER = "MT-Scheduling-TokenId"  # noqa: S105 - a header's name
 
+_ID_PREFIX = "masstransit:"
 _TYPES = "urn:message:MassTransit.Scheduling:"
 _SCHEMES = {"rabbitmq", "rabbitmqs", "amqp", "amqps"}
 # MassTransit allows no other characters in the names of exchanges and queues.
@@ -105,6 +108,19 @@ def read_occurrence(event: IncomingMessage) -> MassTransitMessage | RefusedDelay
         )
     except BadEnvelope as error:
         return RefusedDelayed(str(error))
+
+
+def refuse_reserved(command: Command) -> Refused | None:
+    """Refuse a command that has to come as an envelope of MassTransit. It would send an event of a recurring message,
+    with an exchange and a body of its sender's choice.
+    """
+    if isinstance(command, Schedule) and command.topic == MASSTRANSIT_TOPIC:
+        error = f"topic: {MASSTRANSIT_TOPIC} is for the recurring messages of MassTransit"
+    elif isinstance(command, Trigger) and command.payload is not None and command.id.startswith(_ID_PREFIX):
+        error = "payload: a recurring message of MassTransit is sent with its own"
+    else:
+        return None
+    return Refused((error,), command.id, user=command.user, origin=command.origin)
 
 
 def in_masstransits_words(error: str) -> str:
@@ -221,7 +237,7 @@ def _outgoing(envelope: Fields, content: Fields, token: str) -> dict[str, Any]:
 def _recurring_id(fields: Fields, path: str) -> str:
     name = read_value(fields, f"{path}scheduleId", str, "a text")
     group = read_value(fields, f"{path}scheduleGroup", str | None, "a text", None) or ""
-    return f"masstransit:{group}:{name}"
+    return f"{_ID_PREFIX}{group}:{name}"
 
 
 def _revision(sent_at: datetime) -> int:

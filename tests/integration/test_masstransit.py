@@ -67,6 +67,9 @@ async def test_a_recurring_message_comes_again_and_again_until_it_is_cancelled(
         await send(sender, bad)
         [parked] = await app.parked(1)
         assert str(parked.headers["duebell-reason"]).startswith("message.schedule.timeZoneId: ")
+        forged = await app.trigger(name, "now", payload={"exchange": "any", "envelope": {}})
+        assert forged["errors"] == ["payload: a recurring message of MassTransit is sent with its own"]
+        assert (await app.trigger(name, "now"))["outcome"] == "triggered"
         await send(sender, {**an_envelope("cancel_scheduled_recurring_message"), "sentTime": in_time(0)})
 
         async def cancelled() -> bool:
