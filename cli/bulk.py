@@ -28,7 +28,7 @@ DONE_TO_JOBS = {
     BulkAction.CANCEL: "cancels",
     BulkAction.TRIGGER: "triggers",
 }
-COLUMNS = (
+BULK_COLUMNS = (
     Column("id"),
     Column("action"),
     Column("jobs", wraps=24),
@@ -118,7 +118,7 @@ def show(
                 rows = [
                     {**asdict(one), "jobs": _selected(asdict(one)), "action": _action(asdict(one))} for one in found
                 ]
-                out.table(COLUMNS, rows)
+                out.table(BULK_COLUMNS, rows)
                 out.say(amount(len(found), "bulk", "bulks"))
                 return
             bulk = await read_bulk(connection, id)
