@@ -23,7 +23,7 @@ from shared.reading.stored_requests import read_requests
 
 SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.CANCEL: "-"}
 STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.CANCEL: "red"}
-PAGE_JOBS = 1_000
+PRUNED_A_PAGE = 1_000
 
 
 def apply(
@@ -86,7 +86,7 @@ async def _open_jobs(connection: Connection, labels: Mapping[str, str]) -> list[
     for state in (jobs.JobState.PENDING, jobs.JobState.PAUSED):
         wanted, after = jobs.Wanted(state, labels=labels), None
         while True:
-            page = await jobs.list_jobs(connection, wanted, PAGE_JOBS, after)
+            page = await jobs.list_jobs(connection, wanted, PRUNED_A_PAGE, after)
             ids += [job.id for job in page.jobs]
             if (after := page.next) is None:
                 break

@@ -31,6 +31,14 @@ class _TextsForTimes(SafeConstructor):
 _TextsForTimes.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
 
 
+class _PlainYaml(YAML):
+    """Reads plain values alone, and times as texts."""
+
+    def __init__(self) -> None:
+        super().__init__(typ="safe", pure=True)
+        self.Constructor = _TextsForTimes
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A schedule as the file has it: the content of its request without a revision, and how the consumer reads it."""
@@ -85,10 +93,8 @@ def _text(path: str) -> str:
 
 
 def _parse(text: str, path: str) -> Any:  # noqa: ANN401 - any document
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _TextsForTimes
     try:
-        return yaml.load(text)
+        return _PlainYaml().load(text)
     except (YAMLError, ValueError) as error:
         raise BadUsage(f"{path}: is not YAML: {' '.join(str(error).split())[:300]}") from None
 
