@@ -13,7 +13,7 @@ CALM = timedelta(seconds=3)
 # A job that was confirmed before this had time enough to be stored and to ring.
 ASKED_LATELY = timedelta(seconds=10)
 ENOUGH = 20
-MAX_SECONDS = 60.0
+MAX_SECONDS = 40.0
 LOOK_SECONDS = 1.0
 
 

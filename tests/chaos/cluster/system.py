@@ -34,7 +34,7 @@ SETTINGS = {
 IN_FLIGHT = REPLICAS * 5 * 1000
 # A statement may take 30 s, and the work is then tried again.
 EFFECTS_LAST = timedelta(seconds=60)
-DRAIN_WITHIN = timedelta(seconds=120)
+DRAIN_WITHIN = timedelta(seconds=240)
 
 
 @dataclass(slots=True)
