@@ -343,7 +343,7 @@ async def test_an_application_can_do_its_part_with_queues_of_its_own(stores: Sto
         await own.bind("schedule.events", "due.#")
         replies = await channel.declare_queue(exclusive=True)
         await replies.consume(_ignore)
-        for command in ("request", "cancel", "pause", "resume", "trigger"):
+        for command in ("request", "cancel", "pause", "resume", "trigger", "query", "bulk"):
             await _publishes(channel, "schedule.commands", f"schedule.{command}")
         with pytest.raises(ChannelAccessRefused):
             await own.bind("schedule.commands", "#")
