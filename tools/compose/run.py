@@ -57,6 +57,9 @@ def _take_steps(project: Project, rows: list[Row]) -> None:
         rows.append(Row(name, seen, time.monotonic() - began, passed))
         _tell(f"{'ok    ' if passed else 'FAILED'} {name}: {seen} ({rows[-1].seconds:.0f} s)")
         if not passed:
+            # Into the log of the run: the containers are removed next, and theirs with them.
+            with suppress(StepError):
+                project.run("logs", "--no-color", "--timestamps")
             return
         if step is start_from_nothing and STEPS[number + 1][1] is not start_from_nothing:
             close_way_out()
