@@ -6,6 +6,7 @@ one of them.
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -432,6 +433,17 @@ def test_the_entry_point_of_the_broker_fills_in_the_same_file(tmp_path: Path) ->
     assert outcome.stdout == "started\n"
     assert filled.read_text() == rabbitmq_definitions(passwords, prefix="")
     assert filled.stat().st_mode & 0o777 == 0o600
+
+    # In the container the cookie of Erlang is there before a health check could make one, which would be root's.
+    del environment["FILLED"]
+    cookies = []
+    for _ in range(2):
+        subprocess.run(script, env={**environment, "DATA": str(tmp_path)}, check=True, timeout=PATIENCE)
+        cookies.append((tmp_path / ".erlang.cookie").read_text())
+    assert re.fullmatch("[0-9a-f]{32}", cookies[0])
+    assert cookies[1] == cookies[0], "a broker that was there before keeps its own"
+    assert (tmp_path / ".erlang.cookie").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ".erlang.cookie").owner() == filled.owner()
 
     for bad in ("", "a/b", "a'b", "a b"):
         refused = subprocess.run(
