@@ -10,8 +10,8 @@ DELAYED = (
         before="greatest(now(), coalesce(due_at, now() + delay))",
         after="greatest(now(), coalesce(due_at, now()))",
         tests=(
-            "tests/integration/delayed/test_journey.py"
-            "::test_a_message_is_published_when_its_delay_is_over_and_not_earlier",
+            "tests/integration/delayed/test_cancelling.py"
+            "::test_a_cancel_ends_all_that_wait_under_its_id_and_leaves_no_job",
         ),
     ),
     Mutant(

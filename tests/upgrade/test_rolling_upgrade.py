@@ -11,11 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aio_pika
 import aiormq
 import asyncpg
 import pytest
 from aiohttp import web
 
+from shared.amqp.topology import declare_delay_exchange, delete_delay_exchange
 from shared.contract.fields import parse_date_time
 from shared.postgres.migrate import newest_version
 from stack.ports import free_port
@@ -147,6 +149,7 @@ async def _upgrade(old: Replicas, new: Replicas, database: Any, load: Load) -> N
     await old.start(*SERVICES)
     await load.goes_on()
     await eventually(lambda: _both_take_part(database, load))
+    await _delay_a_message(load.app, new.site)
     await _old_migrate_takes_rights_away(old, new, load)
 
     load.phase = "new"
@@ -282,6 +285,20 @@ async def _broker_version(site: Site) -> tuple[int, ...]:
         return tuple(int(part) for part in str(connection.server_properties["version"]).split("."))
     finally:
         await connection.close()
+
+
+async def _delay_a_message(app: Application, site: Site) -> None:
+    """0.1.0 knows no delayed messages. The new services hold and publish them while the old ones run beside them."""
+    target = "my-app.upgraded"
+    queue = await app.channel.declare_queue(target, exclusive=True)
+    await queue.bind(await app.channel.declare_exchange(target, aio_pika.ExchangeType.FANOUT, auto_delete=True))
+    await declare_delay_exchange(app.channel, site.names, target)
+    delay = await app.channel.get_exchange(site.names.delay_exchange(target))
+    await delay.publish(aio_pika.Message(b"later", headers={"x-delay": 500}), "key")
+    message = await eventually(lambda: queue.get(no_ack=True, fail=False))
+    assert message
+    assert (message.body, message.headers["x-delay"]) == (b"later", -500)
+    await delete_delay_exchange(app.channel, site.names, target)
 
 
 async def _newest_migration(database: Any) -> int:

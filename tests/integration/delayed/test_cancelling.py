@@ -1,5 +1,6 @@
 """Cancelling delayed messages by message_id or name, and replacing those with a name."""
 
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -30,7 +31,7 @@ async def test_a_cancel_ends_all_that_wait_under_its_id_and_leaves_no_job(
         for message_id in ("m-1", "m-1", "m-2", "job"):
             await sender.send(message_id.encode(), message_id=message_id, headers={"x-delay": HOUR})
         await sender.send(b"named", headers={"x-delay": HOUR, "duebell-id": "reminder"})
-        await waiting(database, 5)
+        assert {row["delay"] for row in await waiting(database, 5)} == {timedelta(milliseconds=HOUR)}
         await app.request(a_request(id="job", at=in_seconds(3600)))
         assert (await app.cancel("m-1", note="paid"))["outcome"] == "cancelled"
         assert (await app.cancel("reminder"))["outcome"] == "cancelled"
