@@ -402,6 +402,25 @@ _DELIVERY = (
 
 _SHARED = (
     Mutant(
+        name="old-primary-is-used",
+        harm="What a process writes to a primary that was replaced is lost.",
+        file="shared/postgres/database.py",
+        before="""if found["number"] < newest:""",
+        after="""if found["number"] < 0:""",
+        tests=("tests/acceptance/test_failover.py::test_a_standby_is_not_used_until_it_is_promoted",),
+    ),
+    Mutant(
+        name="sessions-of-a-silent-host-stay",
+        harm="After a failover each session waits half a minute for the old primary.",
+        file="shared/postgres/database.py",
+        before="            session.terminate()\n        self._sessions.clear()",
+        after="            pass\n        self._sessions.clear()",
+        tests=(
+            "tests/integration/test_several_hosts.py"
+            "::test_all_sessions_on_a_host_that_went_silent_end_when_one_finds_another_host",
+        ),
+    ),
+    Mutant(
         name="key-without-life",
         harm="An id that is used again for the same moment has the key of its last life: receivers skip what rings.",
         file="shared/contract/fields.py",
