@@ -27,6 +27,7 @@ from shared.contract.messages import (
     RESUME_TYPE,
     TRIGGER_TYPE,
     Outcome,
+    ScheduleReply,
 )
 from shared.contract.names import (
     BULK_KEY,
@@ -72,6 +73,7 @@ class Answer:
     outcome: Outcome | None
     next_run_at: datetime | None = None
     errors: tuple[str, ...] = ()
+    reply: ScheduleReply | None = None  # the consumer's, whole
 
     @property
     def is_good(self) -> bool:
@@ -171,6 +173,7 @@ def _read_reply(job_id: str, body: bytes) -> Answer:
         Outcome(reply["outcome"]),
         datetime.fromisoformat(next_run_at) if next_run_at else None,
         tuple(reply.get("errors", ())),
+        ScheduleReply.model_validate(reply),
     )
 
 

@@ -14,7 +14,8 @@ from prometheus_client import CollectorRegistry
 
 from console.access.passwords import hash_password
 from console.access.sessions import SessionKey
-from console.access.users import User
+from console.access.tokens import TokenHash, make_token
+from console.access.users import NO_PASSWORD, User, parse_users
 from console.commands import CommandSender
 from console.kept import KeptMessages
 from console.metrics import Metrics
@@ -119,9 +120,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m console", description="Duebell's web console.")
     commands = parser.add_subparsers(dest="command")
     hashing = commands.add_parser("hash-password", help="print an entry for CONSOLE_USERS; the password is asked for")
-    hashing.add_argument("name", help="the user's name")
-    hashing.add_argument("rights", nargs="?", default="viewer", help="viewer or operator, and +payloads")
+    making = commands.add_parser("make-token", help="print a token for a program that uses the API, and its entry")
+    for command in (hashing, making):
+        command.add_argument("name", help="the user's name")
+        command.add_argument("rights", nargs="?", default="viewer", help="viewer or operator, and +payloads")
     given = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if given.command == "make-token":
+        return print_token(given.name, given.rights)
     return print_user(given.name, given.rights) if given.command else run_console()
 
 
@@ -134,6 +139,19 @@ def run_console() -> int:
         get_log().error("cannot_start", problem=str(error))
         return 2
     return run_service(lambda stop: serve(settings, users, stop), settings.shutdown_grace_seconds)
+
+
+def print_token(name: str, rights: str) -> int:
+    """Print a new token, which is kept nowhere, and the user's entry for CONSOLE_USERS."""
+    try:
+        parse_users(f"{name}:{rights}:{NO_PASSWORD}")
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    token = make_token()
+    sys.stderr.write("The first line is the token, for the program; the second is the entry for CONSOLE_USERS.\n")
+    sys.stdout.write(f"{token}\n{name}:{rights}:{TokenHash.of(token)}\n")
+    return 0
 
 
 def print_user(name: str, rights: str) -> int:

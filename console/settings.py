@@ -54,8 +54,8 @@ class ConsoleSettings(Settings):
     console_users: Annotated[SecretStr, AfterValidator(_check_users)] = Field(
         default=SecretStr(""),
         description="NAME:RIGHTS:HASH, separated by spaces or lines; RIGHTS is viewer or operator, and +payloads for "
-        "users who may see payloads; HASH is printed by python -m console hash-password, or - for a user who comes "
-        "through a trusted proxy",
+        "users who may see payloads; HASH is printed by python -m console hash-password, for a program by "
+        "python -m console make-token, or it is - for a user who comes through a trusted proxy",
     )
     console_users_file: Annotated[Path | None, BeforeValidator(_or_none)] = Field(
         default=None, description="the same in a file, read at the start"
@@ -112,7 +112,7 @@ class ConsoleSettings(Settings):
         users = parse_users(self.console_users.get_secret_value())
         if self.console_users_file is not None:
             users |= _users_of_file(self.console_users_file)
-        by_password = any(user.password for user in users.values())
+        by_password = any(user.password or user.token for user in users.values())
         by_proxy = self.console_trusted_proxies and (users or self.console_proxy_role)
         if not (by_password or by_proxy or self.console_open_on_loopback):
             raise CannotStart(

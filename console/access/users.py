@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from console.access.passwords import PasswordHash
+from console.access.tokens import PREFIX, TokenHash
 
 NO_PASSWORD = "-"  # noqa: S105 - the mark of a user who comes through a proxy alone
 PAYLOADS = "payloads"
@@ -24,6 +25,7 @@ class User:
     role: Role
     sees_payloads: bool
     password: PasswordHash | None = None
+    token: TokenHash | None = None  # of a program, which cannot log in
 
     @property
     def may_act(self) -> bool:
@@ -53,11 +55,19 @@ def _parse_user(entry: str, number: int) -> User:
     role, *more = rights.split("+")
     if role not in list(Role) or not set(more) <= {PAYLOADS}:
         raise ValueError(f"{name}: the rights are viewer or operator, and +payloads")
+    user = User(name, Role(role), PAYLOADS in more)
     try:
-        hashed = None if password == NO_PASSWORD else PasswordHash.parse(password)
+        if password.startswith(PREFIX):
+            return replace(user, token=TokenHash.parse(password))
+        return user if password == NO_PASSWORD else replace(user, password=PasswordHash.parse(password))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-    return User(name, Role(role), PAYLOADS in more, hashed)
+
+
+def user_of_token(token: str, users: Mapping[str, User]) -> User | None:
+    """Return the user whose token it is. Every token is compared: the time tells nothing."""
+    found = [user for user in users.values() if user.token is not None and user.token.fits(token)]
+    return found[0] if found else None
 
 
 def user_of_proxy(name: str, users: Mapping[str, User], role_of_others: Role | None) -> User | None:

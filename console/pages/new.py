@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from console.acting import send
 from console.commands import Command, read
+from console.foretelling import foretell, next_revision, occurrences_of, read_known, rule_in_words
 from console.web.context import Visit
 from console.web.failures import not_allowed
 from console.web.forms import Form
@@ -17,12 +18,9 @@ from console.web.routing import OPERATORS_ONLY
 from consumer.commands.parse import Refused
 from consumer.commands.schedule import Schedule
 from shared.contract.messages import REQUEST_TYPE, Outcome
-from shared.reading.jobs import Job, read_job
-from shared.reading.rules import describe_rule
-from shared.recurrence import BadRule, Occurrence
-from shared.recurrence.marked import MarkedOccurrence, marked_occurrences
+from shared.reading.jobs import Job
+from shared.recurrence.marked import MarkedOccurrence
 
-PREVIEWED = 6
 RULE_KINDS = ("at", "cron", "rrule", "every_seconds")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _EVERY = re.compile(r"(\d{1,9})\s*(s|m|h|d)?", re.ASCII)
@@ -66,7 +64,7 @@ async def create(visit: Visit, form: Form) -> Response:
     if problems or seen.errors:
         return _page(visit, values, seen, status=422)
     if "revision" not in content:
-        content["revision"] = await _next_revision(visit, content["id"])
+        content["revision"] = next_revision(await read_known(visit, content["id"]))
     [verdict] = await send(visit, [Command(REQUEST_TYPE, content, owns=await _has_owner(visit, content["id"]))])
     if verdict.outcome in {Outcome.ACCEPTED, Outcome.RESCHEDULED}:
         return RedirectResponse(visit.console.renderer.url("/schedule", id=content["id"]), 303)
@@ -175,52 +173,31 @@ async def _preview(visit: Visit, content: Mapping[str, Any], problems: list[str]
         return Preview("It would be rejected:", "bad", errors)
     if not isinstance(checked, Schedule):
         raise TypeError(f"a request was read as {type(checked).__name__}")
-    known = await _read_known(visit, content["id"]) if content["id"] else None
+    known = await read_known(visit, content["id"]) if content["id"] else None
     says, tone = _foretell(content, known)
-    rule = checked.rule
-    words = describe_rule(rule.rrule, rule.cron, rule.every_seconds, rule.timezone, rule.start_at) if rule else "once"
-    return Preview(says, tone, (), tuple(_occurrences(checked)), words)
+    return Preview(says, tone, (), tuple(occurrences_of(checked)), rule_in_words(checked.rule))
 
 
 def _foretell(content: Mapping[str, Any], known: Job | None) -> tuple[str, str]:
     if not content["id"]:
         return "It needs an id.", "info"
+    outcome = foretell(content.get("revision"), known)
     if known is None:
         return "It would be accepted.", "good"
-    revision = content.get("revision")
-    if revision is not None and revision <= known.revision:
+    if outcome is Outcome.DUPLICATE:
         return (
             f"It would change nothing: the id is in use with revision {known.revision}. Leave the revision empty, or "
             "write a higher one.",
             "warn",
         )
-    if known.status in {"pending", "paused"}:
+    if outcome is Outcome.RESCHEDULED:
         return f"It would replace the schedule of this id, which is {known.status} now.", "warn"
     return f"It would be accepted: the id has ended ({known.status}) and lives again.", "good"
-
-
-def _occurrences(schedule: Schedule) -> list[MarkedOccurrence]:
-    if schedule.rule is None:
-        return [MarkedOccurrence(schedule.next_run_at, "", None)]
-    try:
-        return marked_occurrences(schedule.rule, PREVIEWED, Occurrence(schedule.next_run_at, schedule.rule_index))
-    except BadRule:
-        return []
-
-
-async def _read_known(visit: Visit, job_id: str) -> Job | None:
-    async with visit.console.reading() as connection:
-        return await read_job(connection, job_id)
-
-
-async def _next_revision(visit: Visit, job_id: str) -> int:
-    known = await _read_known(visit, job_id)
-    return known.revision + 1 if known else 1
 
 
 async def _has_owner(visit: Visit, job_id: str) -> bool:
     """Whether the command has to name the console's AMQP user: a new job gets no owner, and any application may then
     command it.
     """
-    known = await _read_known(visit, job_id)
+    known = await read_known(visit, job_id)
     return known is not None and known.owner is not None

@@ -8,20 +8,18 @@ from starlette.responses import Response
 from console.acting import JOB_ACTIONS, act_on
 from console.commands import Answer
 from console.copying import as_command_line, as_json, as_python
+from console.foretelling import rule_in_words, upcoming_of, webhook_url
 from console.web.context import Visit
 from console.web.failures import PageFailure, not_found
 from console.web.forms import Form
 from console.web.streams import LIST_SECONDS, live
 from shared.reading.deliveries import DeliveriesWanted, DeliveryState, list_deliveries, read_attempts
 from shared.reading.jobs import Job, read_job
-from shared.reading.rules import describe_rule
-from shared.recurrence import BadRule, Occurrence, RuleSpec
-from shared.recurrence.marked import MarkedOccurrence, marked_occurrences
+from shared.recurrence import RuleSpec
 from shared.why.explain import explain
 from shared.why.store import read_facts
 from shared.why.timeline import describe_entry
 
-UPCOMING = 10
 DELIVERIES_SHOWN = 10
 MAX_TIMELINE = 50
 
@@ -61,13 +59,13 @@ async def _read(visit: Visit) -> dict[str, Any]:
     explanation = explain(facts, visit.zone)
     verdict: Answer | None = None
     rule = RuleSpec.from_json(job.rule) if job and job.rule else None
-    upcoming = _upcoming(job, rule)
+    upcoming = upcoming_of(job, rule)
     path, name = PAGES_OF_CAUSES.get(explanation.cause.value, ("", ""))
     return {
         "job_id": job_id,
         "job": job,
         "rule": rule,
-        "rule_words": _in_words(rule),
+        "rule_words": rule_in_words(rule),
         "says": explanation.says,
         "to_do": explanation.to_do,
         "tone": TONES.get(explanation.cause.value, "info"),
@@ -83,7 +81,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "attempts": attempts,
         "copies": _copies(job, rule, sees_payloads=visit.user.sees_payloads),
         "verdict": verdict,
-        "shown_url": _shown_url(job, whole=visit.user.sees_payloads),
+        "shown_url": webhook_url(job, whole=visit.user.sees_payloads),
         "again": _again(job, rule),
         "live_url": visit.console.renderer.url("/schedule/live", id=job_id),
     }
@@ -125,30 +123,6 @@ def _id_of(visit: Visit) -> str:
     return job_id
 
 
-def _in_words(rule: RuleSpec | None) -> str:
-    if rule is None:
-        return "once"
-    return describe_rule(rule.rrule, rule.cron, rule.every_seconds, rule.timezone, rule.start_at)
-
-
-def _upcoming(job: Job | None, rule: RuleSpec | None) -> list[MarkedOccurrence]:
-    if job is None or job.next_run_at is None:
-        return []
-    if rule is None:
-        return [MarkedOccurrence(job.next_run_at, "", None)]
-    try:
-        return marked_occurrences(rule, UPCOMING, Occurrence(job.next_run_at, job.rule_index))
-    except BadRule:
-        return []  # the sentence on top says that the rule cannot be read
-
-
-def _shown_url(job: Job | None, *, whole: bool) -> str:
-    """Return the webhook's address. Its query may carry a secret."""
-    url = str(job.webhook["url"]) if job and job.webhook else ""
-    before, mark, _ = url.partition("?")
-    return url if whole or not mark else f"{before}?…"
-
-
 def _again(job: Job | None, rule: RuleSpec | None) -> dict[str, str]:
     """Return what the form for a new schedule is filled with."""
     if job is None:
@@ -175,7 +149,7 @@ def _copies(job: Job | None, rule: RuleSpec | None, *, sees_payloads: bool) -> l
     if job.misfire != "all":
         content |= {"misfire": job.misfire, "misfire_grace_seconds": job.misfire_grace_seconds}
     if job.webhook:
-        shown = {**job.webhook, "url": _shown_url(job, whole=sees_payloads)}
+        shown = {**job.webhook, "url": webhook_url(job, whole=sees_payloads)}
         content["webhook"] = {name: value for name, value in shown.items() if value not in (None, {}, [])}
     payload = job.payload if sees_payloads else None
     return [

@@ -1,5 +1,7 @@
 """The web application: its addresses, its files, and what visitors read when something fails."""
 
+from collections.abc import Mapping
+
 import asyncpg
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -9,6 +11,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from console.api.operation import PREFIX, ApiFailure
+from console.api.routes import api_routes, failure_response, show_api_failure
 from console.commands import NotSent
 from console.pages import bulks, delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
 from console.web.context import Console
@@ -24,6 +28,7 @@ def make_app(console: Console) -> ASGIApp:
     app = Starlette(
         routes=_routes(),
         exception_handlers={
+            ApiFailure: show_api_failure,
             PageFailure: _show_failure,
             HTTPException: _show_http_error,
             NotSent: _show_not_sent,
@@ -70,6 +75,7 @@ def _routes() -> list[BaseRoute]:
         Route("/log-in", log_in.log_in, methods=["POST"]),
         action("/log-out", log_in.log_out, needs_operator=False),
         action("/preferences", log_in.set_preferences, needs_operator=False),
+        *api_routes(),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
 
@@ -84,8 +90,8 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return _failure_page(request, 404, "Not found", "There is no such page.")
-    detail = error.detail if isinstance(error, HTTPException) else ""
-    return _failure_page(request, status, detail, "The console does not take such a request.")
+    detail, headers = (error.detail, error.headers) if isinstance(error, HTTPException) else ("", None)
+    return _failure_page(request, status, detail, "The console does not take such a request.", headers)
 
 
 async def _show_not_sent(request: Request, error: Exception) -> Response:
@@ -113,8 +119,12 @@ async def _show_bug(request: Request, error: Exception) -> Response:
     return _failure_page(request, 500, "This page could not be made", text)
 
 
-def _failure_page(request: Request, status: int, title: str, text: str) -> Response:
+def _failure_page(
+    request: Request, status: int, title: str, text: str, headers: Mapping[str, str] | None = None
+) -> Response:
     console: Console = request.app.state.console
+    if request.scope["path"].startswith(f"{PREFIX}/"):
+        return failure_response(status, f"{title}: {text}", headers=headers)
     values = {"status": status, "title": title, "text": text}
     template = "failure_part.html" if request.headers.get("HX-Request") else "failure.html"
     return console.renderer.plain(template, status, values)

@@ -15,6 +15,7 @@ import aio_pika
 import asyncpg
 
 from console.access.passwords import hash_password
+from console.access.tokens import TokenHash
 from stack.ports import LOOPBACK, free_port
 from stack.services import answers
 from tests.console.sample_jobs import QUEUE, schedule_samples, send_commands
@@ -24,6 +25,7 @@ from tests.support.services import ServiceProcess, service_process
 from tests.support.stores import Site, Stores, new_site
 
 Result = TypeVar("Result")
+PROGRAM, READER = "token-of-a-program", "token-of-a-reader"
 OPERATOR, VIEWER, PASSWORD = "alice", "victor", "correct horse"
 # Of the sample jobs, eight and a triggered one are answered, and three call where nothing listens.
 ALL_DELIVERED = """
@@ -151,7 +153,8 @@ def _start(running: ExitStack, site: Site, directory: Path, loop: LoopThread) ->
             directory,
             CONSOLE_PORT=str(port),
             METRICS_PORT=str(health_port),
-            CONSOLE_USERS=f"{OPERATOR}:operator+payloads:{hashed} {VIEWER}:viewer:{hashed} robot:viewer:-",
+            CONSOLE_USERS=f"{OPERATOR}:operator+payloads:{hashed} {VIEWER}:viewer:{hashed} robot:viewer:- "
+            f"program:operator+payloads:{TokenHash.of(PROGRAM)} reader:viewer:{TokenHash.of(READER)}",
             CONSOLE_TRUSTED_PROXIES="127.0.0.2/32",
             **measured_environment(),
         )

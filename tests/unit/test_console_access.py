@@ -9,7 +9,8 @@ from pydantic import SecretStr
 from console.access.attempts import BURSTS, MAX_KEYS, SECONDS_PER_TRY, AttemptLimit
 from console.access.passwords import PasswordHash, hash_password
 from console.access.sessions import SessionKey
-from console.access.users import Role, User, parse_users, user_of_proxy
+from console.access.tokens import TokenHash, make_token
+from console.access.users import Role, User, parse_users, user_of_proxy, user_of_token
 from console.settings import ConsoleSettings
 from shared.errors import CannotStart
 
@@ -173,3 +174,20 @@ def test_the_address_of_the_console_gives_prefix_origin_and_secure_cookies() -> 
     assert (behind.prefix, behind.origin, behind.is_https) == ("/duebell", "https://ops.example.com", True)
     plain = settings()
     assert (plain.prefix, plain.origin, plain.is_https) == ("", None, False)
+
+
+def test_a_token_names_its_user_and_is_no_password() -> None:
+    token = make_token()
+    users = parse_users(f"robot:operator:{TokenHash.of(token)} alice:viewer:{HASH} proxy:viewer:-")
+    assert user_of_token(token, users) == users["robot"]
+    assert users["robot"].password is None
+    for wrong in ("", token[:-1], token + "x", str(TokenHash.of(token)), PASSWORD, "x" * 300):
+        assert user_of_token(wrong, users) is None
+    assert settings(console_users=SecretStr(f"robot:viewer:{TokenHash.of(token)}")).read_users()
+
+
+@pytest.mark.parametrize("text", ["sha256.", "sha256.short", "sha256." + "é" * 43, "sha256." + "A" * 44])
+def test_what_is_no_hash_of_a_token_is_refused_without_being_repeated(text: str) -> None:
+    with pytest.raises(ValueError, match="robot") as refused:
+        parse_users(f"robot:viewer:{text}")
+    assert text not in str(refused.value)

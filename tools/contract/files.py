@@ -8,10 +8,13 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
+from console.api.openapi import openapi
+from console.api.routes import OPERATIONS
 from tools.contract.asyncapi import asyncapi
 from tools.contract.schemas import MODELS, schema_of
 
 DOCS = Path(__file__).parents[2] / "docs"
+API_NOTICE = "# Written by `make contract` from console/api/. Do not edit.\n"
 NOTICE = "# Written by `make contract` from shared/contract/messages.py. Do not edit.\n"
 
 
@@ -20,7 +23,11 @@ def contract_files() -> dict[Path, str]:
         DOCS / "schemas" / f"{model.__name__}.json": json.dumps(schema_of(model), indent=2, ensure_ascii=False) + "\n"
         for model in MODELS
     }
-    return {DOCS / "asyncapi.yaml": NOTICE + _as_yaml(asyncapi()), **schemas}
+    return {
+        DOCS / "asyncapi.yaml": NOTICE + _as_yaml(asyncapi()),
+        DOCS / "openapi.yaml": API_NOTICE + _as_yaml(openapi(OPERATIONS)),
+        **schemas,
+    }
 
 
 def _as_yaml(document: dict[str, Any]) -> str:
