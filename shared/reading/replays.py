@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from shared.postgres.pool import Connection
 from shared.reading.deliveries import DeliveriesWanted, list_deliveries
 
-PAGE_DELIVERIES = 1000
+BATCH_DELIVERIES = 1000
 # A page of rows that do not match is followed by another; not for ever.
 MAX_PAGES = 50
 
@@ -15,7 +15,7 @@ async def find_to_replay(connection: Connection, wanted: DeliveriesWanted, limit
     found: list[int] = []
     after = None
     for _ in range(MAX_PAGES):
-        page = await list_deliveries(connection, wanted, PAGE_DELIVERIES, after)
+        page = await list_deliveries(connection, wanted, BATCH_DELIVERIES, after)
         found += [one.id for one in page.deliveries if one.status == "FAILED" and one.replayed_as is None]
         after = page.next
         if after is None or len(found) >= limit:
