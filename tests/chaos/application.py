@@ -109,6 +109,11 @@ class Application:
                     await send()
             except BROKER_ERRORS:
                 await asyncio.sleep(AGAIN_SECONDS)
+            except Exception as error:
+                # aiormq ends a publish with this very class if the connection closes without an error.
+                if type(error) is not Exception:
+                    raise
+                await asyncio.sleep(AGAIN_SECONDS)
             else:
                 return tries
 
