@@ -1,7 +1,8 @@
 """docs/operations/backup.md, followed on real processes: a dump, more work, a restore beside a broker that is newer."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,13 +56,14 @@ async def a_database_to_restore_into(site: Site) -> AsyncIterator[None]:
         await connection.close(timeout=5)
 
 
-@contextmanager
-def services(site: Site, directory: Path, *names: str) -> Iterator[None]:
+@asynccontextmanager
+async def services(site: Site, directory: Path, *names: str) -> AsyncIterator[None]:
     """Until the block ends, which stops them in good order. Loopback is open to webhooks."""
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         for name in names:
             process = stack.enter_context(service_process(name, site, directory, WEBHOOK_ALLOW_NETWORKS="127.0.0.0/8"))
-            stack.callback(process.terminate)
+            # In a thread, like the commands: meanwhile the connections of the test need their heartbeats.
+            stack.push_async_callback(asyncio.to_thread, process.terminate)
         yield
 
 
@@ -91,8 +93,8 @@ async def test_a_restored_database_goes_on_beside_a_broker_that_is_newer(
     ):
         with operator_terminal(tmp_path / "checkout", environment) as terminal:
             webhook = {"webhook": {"url": receiver.url}}
-            with services(site, tmp_path, "consumer", "delivery"):
-                with services(site, tmp_path, "producer"):
+            async with services(site, tmp_path, "consumer", "delivery"):
+                async with services(site, tmp_path, "producer"):
                     await app.request({"id": "rung before", "at": past})
                     await app.request({"id": "called before", "at": past, **webhook})
                     await heard(app, {"rung before": 1, "called before": 1})
@@ -106,22 +108,22 @@ async def test_a_restored_database_goes_on_beside_a_broker_that_is_newer(
                 await sender.send(b"passed on after", headers={"x-delay": 1})
                 await _held(database, 1)
 
-                terminal.run(BACK_UP)
+                await asyncio.to_thread(terminal.run, BACK_UP)
 
                 await sender.send(b"taken in after", headers={"x-delay": HOUR * 1000})
                 await _held(database, 2)
                 assert (await app.cancel("cancelled after"))["outcome"] == "cancelled"
                 assert (await app.request({"id": "moved after", "at": FAR, "revision": 2}))["outcome"] == "rescheduled"
                 assert (await app.request({"id": "new after", "at": FAR}))["outcome"] == "accepted"
-                with services(site, tmp_path, "producer"):
+                async with services(site, tmp_path, "producer"):
                     await heard(app, {"rings after": 1, "called after": 1, "rule": 2})
                     await _all_delivered(database, 2)
                     await sender.hears(1)
 
             await app.send({"id": "in the inbox", "at": FAR})
-            terminal.run(RESTORE)
-            terminal.run(LOOK)
-            terminal.shows('…"id": "rings after"…')
+            await asyncio.to_thread(terminal.run, RESTORE)
+            await asyncio.to_thread(terminal.run, LOOK)
+            await asyncio.to_thread(terminal.shows, '…"id": "rings after"…')
             await _look_at_what_is_restored(restored(site), app, receiver, tmp_path, terminal)
         assert [message.body for message in sender.heard] == [b"passed on after"] * 2
 
@@ -131,7 +133,7 @@ async def _look_at_what_is_restored(
 ) -> None:
     database = await asyncpg.connect(site.database_url, timeout=PATIENCE)
     try:
-        with services(site, directory, "consumer"):
+        async with services(site, directory, "consumer"):
             assert (await app.query("in the inbox"))["outcome"] == "found"
             assert (await app.query("new after"))["outcome"] == "unknown"
             assert (await app.request({"id": "new after", "at": FAR}))["outcome"] == "accepted"
@@ -139,16 +141,16 @@ async def _look_at_what_is_restored(
             assert (await app.request({"id": "moved after", "at": FAR, "revision": 2}))["outcome"] == "rescheduled"
             assert (await app.cancel("cancelled after"))["outcome"] == "cancelled"
             assert (await app.request({"id": "rung before", "at": FAR}))["outcome"] == "duplicate"
-            with services(site, directory, "producer", "delivery"):
+            async with services(site, directory, "producer", "delivery"):
                 events = await heard(app, {"rings after": 2, "called after": 2, "rule": 4})
                 await _all_delivered(database, 2)
                 await _held(database, 0)
-            with services(site, directory, "producer"):
+            async with services(site, directory, "producer"):
                 lost = {"id": "lost webhook", "at": _seconds_ago(1), "webhook": {"url": receiver.url}}
                 await _lose_a_webhook(app, lost, database)
-                terminal.run(LOST_WEBHOOKS)
-                terminal.shows("lost webhook | 1 | …\n(1 row)")
-                with services(site, directory, "delivery"):
+                await asyncio.to_thread(terminal.run, LOST_WEBHOOKS)
+                await asyncio.to_thread(terminal.shows, "lost webhook | 1 | …\n(1 row)")
+                async with services(site, directory, "delivery"):
                     assert (await app.request({**lost, "revision": 2}))["outcome"] == "accepted"
                     await _all_delivered(database, 3)
         keys = {job_id: [event["idempotency_key"] for event in of_job] for job_id, of_job in events.items()}
