@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.console.running_console import RunningConsole
+from tests.support.eventually import PATIENCE
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 # As root and without a network: no sandbox, and nothing that asks for its maker's servers.
@@ -21,6 +22,7 @@ FLAGS = [
 @contextmanager
 def running_browser() -> Iterator[Browser]:
     """It holds the event loop of this thread until the block ends. Needs CHROMIUM."""
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started
@@ -31,6 +33,7 @@ def open_page(browser: Browser, console: RunningConsole, user: str, **options: A
     """Open a window of its own, logged in. Return its page, and what the browser complains of while it is open."""
     given = {"viewport": {"width": 1360, "height": 900}, "timezone_id": "Europe/Berlin", "locale": "en-GB", **options}
     context = browser.new_context(base_url=console.url, **given)
+    context.set_default_timeout(PATIENCE * 1000)
     name, _, value = console.session_of(user).partition("=")
     context.add_cookies([{"name": name, "value": value, "url": console.url}])
     page = context.new_page()

@@ -229,7 +229,6 @@ insert into jobs (id, status, revision, topic, payload, misfire, misfire_grace_s
 select 'shift-' || n, 'pending', 1, 'team.shift', '1', 'all', 60, now() + interval '1 year', '{"ward": "east"}'
   from generate_series(1, 1000) as n
 """
-STEPS_MS = 60_000
 
 
 def test_all_of_a_label_are_paused_and_that_is_undone(operator: Page, console: RunningConsole) -> None:
@@ -242,6 +241,6 @@ def test_all_of_a_label_are_paused_and_that_is_undone(operator: Page, console: R
         everything = operator.get_by_role("form", name="All that match")
         everything.get_by_label("Why, for the history").fill("the ward is painted")
         everything.get_by_role("button", name=f"{action} all").click()
-        operator.get_by_role("button", name=f"{action} 1,000 schedules").click(timeout=STEPS_MS)
-        expect(operator.get_by_role("status")).to_contain_text("1,000 changed, of 1,000", timeout=STEPS_MS)
+        operator.get_by_role("button", name=f"{action} 1,000 schedules").click()
+        expect(operator.get_by_role("status")).to_contain_text("1,000 changed, of 1,000")
         assert console.fetch("select distinct status from jobs where id like 'shift-%'") == [{"status": after}]
