@@ -11,7 +11,7 @@ from hashlib import sha256
 
 TOKEN_BYTES = 32
 MAX_TOKEN_LENGTH = 200
-PREFIX = "sha256."
+HASH_OF_TOKEN = "sha256."  # noqa: S105 - how such a hash begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class TokenHash:
     def parse(cls, text: str) -> "TokenHash":
         """Read what `str` wrote. Raises ValueError, whose text does not repeat the hash."""
         try:
-            found = urlsafe_b64decode(text.removeprefix(PREFIX) + "=")
+            found = urlsafe_b64decode(text.removeprefix(HASH_OF_TOKEN) + "=")
         except BadBase64:
             found = b""
-        if not text.startswith(PREFIX) or len(found) != sha256().digest_size:
+        if not text.startswith(HASH_OF_TOKEN) or len(found) != sha256().digest_size:
             raise ValueError("is not a hash that `python -m console make-token` prints")
         return cls(found)
 
     def __str__(self) -> str:
-        return PREFIX + urlsafe_b64encode(self.hash).decode().rstrip("=")
+        return HASH_OF_TOKEN + urlsafe_b64encode(self.hash).decode().rstrip("=")
 
     def fits(self, token: str) -> bool:
         """Tell whether it is the hash of this token, in the same time for a wrong one."""

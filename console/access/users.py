@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from console.access.passwords import PasswordHash
-from console.access.tokens import PREFIX, TokenHash
+from console.access.tokens import HASH_OF_TOKEN, TokenHash
 
 NO_PASSWORD = "-"  # noqa: S105 - the mark of a user who comes through a proxy alone
 PAYLOADS = "payloads"
@@ -57,7 +57,7 @@ def _parse_user(entry: str, number: int) -> User:
         raise ValueError(f"{name}: the rights are viewer or operator, and +payloads")
     user = User(name, Role(role), PAYLOADS in more)
     try:
-        if password.startswith(PREFIX):
+        if password.startswith(HASH_OF_TOKEN):
             return replace(user, token=TokenHash.parse(password))
         return user if password == NO_PASSWORD else replace(user, password=PasswordHash.parse(password))
     except ValueError as error:

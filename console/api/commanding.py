@@ -136,7 +136,7 @@ def _acting(path: str, summary: str, body: type[BaseModel], handle: Handle, *, u
     )
 
 
-OPERATIONS = (
+ACTING_OPERATIONS = (
     _acting("/schedules", "Schedule: a new id, a new revision, or an ended id again", ScheduleRequest, schedule),
     Operation(
         method="POST",

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from console.api.models import Problems
-from console.api.operation import PREFIX, Operation
+from console.api.operation import API_PATH, Operation
 from shared.version import VERSION
 
 READ_FAILURES = (400, 401, 403, 503)
@@ -22,7 +22,7 @@ def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
     models = {model for one in operations for model in (*one.answers.values(), *([one.body] if one.body else []))}
     paths: dict[str, dict[str, Any]] = {}
     for one in operations:
-        paths.setdefault(PREFIX + one.path, {})[one.method.lower()] = _described(one)
+        paths.setdefault(API_PATH + one.path, {})[one.method.lower()] = _described(one)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Duebell", "version": VERSION, "description": DESCRIPTION},

@@ -18,7 +18,7 @@ from console.web.queries import Filters
 from console.web.visitors import visitor_of
 from shared.recurrence.zones import load_zone
 
-PREFIX = "/api/v1"
+API_PATH = "/api/v1"
 BEARER = "bearer "
 # A payload may have its limit; the rest of a command is far smaller.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
@@ -80,7 +80,7 @@ Handle: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`answers` has the model of each status that is no failure. Whoever reads may call it, unless it `acts`."""
+    """`answers` has the model of each status that is no failure. A viewer may call it, unless it `acts`."""
 
     method: str
     path: str
@@ -105,7 +105,7 @@ class Operation:
                 visit = _in_zone(visit)
             return (await self.handle(Call(visit, content))).response()
 
-        return Route(PREFIX + self.path, endpoint, methods=[self.method], name=f"{self.method} {self.path}")
+        return Route(API_PATH + self.path, endpoint, methods=[self.method], name=f"{self.method} {self.path}")
 
 
 def _visit_of(request: Request) -> Visit:

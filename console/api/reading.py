@@ -21,6 +21,7 @@ from console.api.models import (
 )
 from console.api.operation import ApiFailure, Call, Operation, Parameter, Reply
 from console.foretelling import rule_in_words, upcoming_of, webhook_url
+from console.pages.schedules import MAX_ROWS_COUNTED_OF_PAGE, MAX_WALKS_OF_PAGE
 from shared.contract.messages import HistoryEntry
 from shared.reading.bulks import read_bulk
 from shared.reading.deliveries import (
@@ -37,10 +38,8 @@ from shared.recurrence import RuleSpec
 from shared.why.explain import explain
 from shared.why.store import read_facts
 
-MAX_ROWS = 500
+MAX_ROWS_OF_ANSWER = 500
 DEFAULT_ROWS = 50
-MAX_ROWS_COUNTED = 20_000
-MAX_WALKS = 2
 MAX_ID = 2**63 - 1
 
 
@@ -57,8 +56,8 @@ async def list_schedules(call: Call) -> Reply:
     after, limit = filters.read("after", Cursor.parse), _limit(call)
     _refuse(filters.problems)
     async with call.visit.console.reading() as connection:
-        page = await list_jobs(connection, wanted, limit, after, walks=MAX_WALKS)
-        count = await count_jobs(connection, wanted, MAX_ROWS_COUNTED)
+        page = await list_jobs(connection, wanted, limit, after, walks=MAX_WALKS_OF_PAGE)
+        count = await count_jobs(connection, wanted, MAX_ROWS_COUNTED_OF_PAGE)
     schedules = [
         ListedSchedule(
             **asdict(job), rule=describe_rule(job.rrule, job.cron, job.every_seconds, job.timezone, job.start_at)
@@ -145,8 +144,13 @@ async def show_bulk(call: Call) -> Reply:
 
 def _limit(call: Call) -> int:
     text = call.visit.query.get("limit", str(DEFAULT_ROWS))
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ROWS)) and 1 <= int(text) <= MAX_ROWS):
-        raise ApiFailure(400, f"limit: must be a whole number from 1 to {MAX_ROWS}")
+    if not (
+        text.isascii()
+        and text.isdigit()
+        and len(text) <= len(str(MAX_ROWS_OF_ANSWER))
+        and 1 <= int(text) <= MAX_ROWS_OF_ANSWER
+    ):
+        raise ApiFailure(400, f"limit: must be a whole number from 1 to {MAX_ROWS_OF_ANSWER}")
     return int(text)
 
 
@@ -163,9 +167,11 @@ _ID = Parameter("id", "of the schedule", {"type": "string", "minLength": 1, "max
 _TOPIC = Parameter("topic", "this topic, and those below it")
 _AFTER = Parameter("after", "the `next` of the page before")
 _ZONE = Parameter("timezone", "IANA name, of local times; missing: UTC", {"type": "string", "maxLength": 64})
-_LIMIT = Parameter("limit", "rows of a page", {"type": "integer", "minimum": 1, "maximum": MAX_ROWS, "default": 50})
+_LIMIT = Parameter(
+    "limit", "rows of a page", {"type": "integer", "minimum": 1, "maximum": MAX_ROWS_OF_ANSWER, "default": 50}
+)
 
-OPERATIONS = (
+READING_OPERATIONS = (
     Operation(
         method="GET",
         path="/schedules",

@@ -7,16 +7,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from console.api import commanding, reading
+from console.api.commanding import ACTING_OPERATIONS
 from console.api.openapi import openapi
-from console.api.operation import PREFIX, ApiFailure
+from console.api.operation import API_PATH, ApiFailure
+from console.api.reading import READING_OPERATIONS
 
-OPERATIONS = (*reading.OPERATIONS, *commanding.OPERATIONS)
+OPERATIONS = (*READING_OPERATIONS, *ACTING_OPERATIONS)
 _DOCUMENT = orjson.dumps(openapi(OPERATIONS))
 
 
 def api_routes() -> list[BaseRoute]:
-    return [Route(f"{PREFIX}/openapi.json", _show_document), *(one.route() for one in OPERATIONS)]
+    return [Route(f"{API_PATH}/openapi.json", _show_document), *(one.route() for one in OPERATIONS)]
 
 
 async def _show_document(_: Request) -> Response:

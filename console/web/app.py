@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from console.api.operation import PREFIX, ApiFailure
+from console.api.operation import API_PATH, ApiFailure
 from console.api.routes import api_routes, failure_response, show_api_failure
 from console.commands import NotSent
 from console.pages import bulks, delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
@@ -123,7 +123,7 @@ def _failure_page(
     request: Request, status: int, title: str, text: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     console: Console = request.app.state.console
-    if request.scope["path"].startswith(f"{PREFIX}/"):
+    if request.scope["path"].startswith(f"{API_PATH}/"):
         return failure_response(status, f"{title}: {text}", headers=headers)
     values = {"status": status, "title": title, "text": text}
     template = "failure_part.html" if request.headers.get("HX-Request") else "failure.html"
