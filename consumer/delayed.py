@@ -2,7 +2,8 @@
 acknowledges all with one `multiple` ack. No message is acknowledged before its commit.
 
 A message whose own `expiration` ended before a consumer took it comes by a second queue, with the marks of RabbitMQ's
-dead-lettering. They are undone first: the expiration counts from the moment when the message is due.
+dead-lettering. They are undone first: the expiration counts from the moment when the message is due. A sender may have
+written such marks itself, so its target has to be open, as that of a message that names its target in its body.
 """
 
 from collections import Counter
@@ -11,16 +12,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
 from consumer.commands.delayed_history import tell_stored
-from consumer.masstransit import CarriedOut, MassTransit
+from consumer.commands.masstransit import MassTransitMessage
+from consumer.masstransit import CarriedOut, MassTransit, Read
 from consumer.metrics import Metrics
-from consumer.store.delayed import StoredDelayed, register_exchanges, store_messages
+from consumer.store.delayed import StoredDelayed, find_open, register_exchanges, store_messages
 from shared.amqp.consuming import Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher
+from shared.contract.delayed import exchange_label
 from shared.contract.history import HistoryLevel
 from shared.contract.names import Names
 from shared.postgres.history import add_entries
@@ -65,7 +69,7 @@ class DelayedHandler:
         for message in messages:
             all_read.append(self._read(message))
             await yielder.give_way()
-        read = await self.masstransit.refuse_closed(all_read)
+        read = await self._refuse_closed(all_read)
         reached(Point.CONSUMER_RECEIVED)
         results: dict[int, Result] = {
             position: each for position, each in enumerate(read) if isinstance(each, RefusedDelayed)
@@ -90,16 +94,32 @@ class DelayedHandler:
         reached(Point.CONSUMER_ACKNOWLEDGED)
         self._observe(results)
 
-    def _read(self, message: IncomingMessage) -> DelayedMessage | IncomingMessage | RefusedDelayed:
+    async def _refuse_closed(self, read: Sequence[Read]) -> Sequence[Read]:
+        """Return what was read, without messages that have to go to open delay exchanges, and whose are not."""
+        targets = {each.exchange for each in read if isinstance(each, DelayedMessage) and each.must_be_open}
+        if not targets:
+            return read
+        async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection:
+            closed = targets - await find_open(connection, targets)
+        return [
+            refuse_target(each)
+            if isinstance(each, DelayedMessage) and each.must_be_open and each.exchange in closed
+            else each
+            for each in read
+        ]
+
+    def _read(self, message: IncomingMessage) -> Read:
         try:
-            if message.exchange == self.names.expired_exchange:
+            has_expired = message.exchange == self.names.expired_exchange
+            if has_expired:
                 restored = undo_expiry(message, self.names.delayed)
                 if isinstance(restored, RefusedDelayed):
                     return restored
                 message = restored
             if self.masstransit.sent(message):
                 return self.masstransit.read(message, datetime.now(UTC))
-            return read_delayed(message, self.names.delay_prefix, datetime.now(UTC), self.max_body_bytes)
+            read = read_delayed(message, self.names.delay_prefix, datetime.now(UTC), self.max_body_bytes)
+            return replace(read, must_be_open=True) if has_expired and isinstance(read, DelayedMessage) else read
         except Exception as error:  # noqa: BLE001 - one unreadable message must not fail its whole batch
             get_log().error("delayed_unreadable", error=type(error).__name__)
             return RefusedDelayed(f"properties: cannot be read: {type(error).__name__}")
@@ -146,6 +166,16 @@ class DelayedHandler:
         for error, count in Counter(result.error for result in refused).items():
             self.metrics.delayed_parked(error).inc(count)
             get_log().warning("delayed_parked", error=error, count=count)
+
+
+def refuse_target(message: DelayedMessage) -> RefusedDelayed:
+    """Refuse a message whose target is not that of an open delay exchange."""
+    field = "message.destination" if isinstance(message, MassTransitMessage) else "exchange"
+    target = exchange_label(message.exchange)
+    return RefusedDelayed(
+        f"{field}: the exchange {target!r} has no open delay exchange; an operator opens it with "
+        f"`duebell delay open {target}`"
+    )
 
 
 def cut_by_name(messages: Mapping[int, DelayedMessage | IncomingMessage]) -> Iterator[list[int]]:

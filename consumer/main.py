@@ -75,7 +75,6 @@ async def consume(settings: ConsumerSettings, stop: Stop) -> None:
         )
 
         masstransit = MassTransit(
-            pool=pool,
             names=names,
             virtual_host=virtual_host_of(settings.amqp_url),
             max_body_bytes=settings.max_delayed_bytes,

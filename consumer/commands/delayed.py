@@ -40,6 +40,8 @@ class DelayedMessage(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None  # a message with the same name, to the same exchange, replaces it
     user: str | None = None
     app_id: str | None = None
+    # The sender has named the exchange, in a body or a header: RabbitMQ has not checked that the sender may reach it.
+    must_be_open: bool = False
 
 
 class RefusedDelayed(msgspec.Struct, frozen=True):
@@ -86,6 +88,8 @@ def read_delayed(
 def undo_expiry(message: IncomingMessage, queue: str) -> IncomingMessage | RefusedDelayed:
     """Return the message as it was before its own `expiration` ended in the queue of delayed messages. If it has died
     before, elsewhere, it keeps what RabbitMQ tells of all its deaths.
+
+    Up to version 3.13 RabbitMQ believes what a sender writes into `x-death`: the exchange may be the sender's choice.
     """
     deaths = message.headers.get("x-death")
     death = deaths[0] if isinstance(deaths, list) and deaths and isinstance(deaths[0], dict) else {}

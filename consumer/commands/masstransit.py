@@ -59,6 +59,8 @@ _FIELDS = {
 class MassTransitMessage(DelayedMessage, frozen=True, gc=False):
     """A delayed message whose sender has named the target in the body. The target has to be open."""
 
+    must_be_open: bool = True
+
 
 def read_masstransit(
     message: IncomingMessage, virtual_host: str, now: datetime, max_bytes: int

@@ -29,9 +29,9 @@ _CONSUMER = (
     Mutant(
         name="any-target-for-masstransit",
         harm="An application that may use MassTransit's exchange reaches all that the producer may write to.",
-        file="consumer/masstransit.py",
-        before="if isinstance(each, MassTransitMessage) and each.exchange in closed",
-        after="if isinstance(each, MassTransitMessage) and not each.exchange",
+        file="consumer/delayed.py",
+        before="and each.must_be_open and each.exchange in closed",
+        after="and each.must_be_open and not each.exchange",
         tests=(
             "tests/integration/test_masstransit.py::"
             "test_a_scheduled_message_reaches_its_open_destination_and_a_cancelled_one_does_not",

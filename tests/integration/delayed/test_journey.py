@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from shared.postgres.delay_exchanges import open_exchanges
 from tests.support.application import Application
 from tests.support.delayed import a_delayed_sender, properties
 from tests.support.eventually import eventually
@@ -43,9 +44,10 @@ async def test_messages_of_one_moment_leave_in_the_order_in_which_they_came(site
 
 
 async def test_a_message_whose_expiration_ends_while_no_consumer_runs_is_held_all_the_same(
-    site: Site, app: Application
+    site: Site, app: Application, database: Any
 ) -> None:
     async with a_delayed_sender(site) as sender:
+        await open_exchanges(database, [sender.exchange])
         await sender.send(b"short", "k", headers={"x-delay": 1, "a": "b"}, expiration="1000", app_id="shop")
 
         async def expired() -> bool:

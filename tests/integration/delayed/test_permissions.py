@@ -8,6 +8,7 @@ from aio_pika import ExchangeType
 from aiormq.exceptions import ChannelAccessRefused
 
 from shared.amqp.topology import declare_delay_exchange, delete_delay_exchange
+from shared.postgres.delay_exchanges import open_exchanges
 from stack.roles import APPLICATION
 from tests.support.application import Application
 from tests.support.delayed import a_delayed_sender
@@ -48,3 +49,25 @@ async def test_a_user_who_may_not_write_to_a_delay_exchange_gets_nothing_through
         assert await database.fetchval("select count(*) from history where job_id = 'm' and what = 'accepted'") == 1
         assert others.heard == []
     await delete_delay_exchange(app.channel, site.names, mine)
+
+
+async def test_a_death_that_a_sender_has_made_up_opens_no_exchange(site: Site, app: Application, database: Any) -> None:
+    """Up to version 3.13 RabbitMQ believes the header `x-death` of a message that is published."""
+    async with a_delayed_sender(site) as mine, a_delayed_sender(site) as others:
+        await open_exchanges(database, [mine.exchange])
+        death = {"count": 0, "reason": "expired", "queue": site.names.delayed, "exchange": others.delay_exchange}
+        await mine.send(headers={"x-death": [death]}, expiration="1")
+
+        async def expired() -> bool:
+            assert await app.count(site.names.expired) == 1
+            return True
+
+        await eventually(expired)
+        async with running_consumer(site), running_producer(site):
+
+            async def dealt_with() -> bool:
+                assert mine.heard or others.heard or await app.count(site.names.parked) == 1
+                return True
+
+            await eventually(dealt_with)
+        assert others.heard == []
