@@ -58,7 +58,7 @@ def apply(
         wanted, now = read_file(file, stores.max_payload_bytes), datetime.now(UTC)
         async with stores.database() as connection:
             stored = await read_requests(connection, [one.id for one in wanted])
-            to_prune = await _open_jobs(connection, labels) if prune else []
+            to_prune = await _open_jobs(connection, labels) if prune else {}
         plan = plan_changes(wanted, stored, to_prune, now)
         refused: dict[str, list[str]] = {}
         if not out.as_json:
@@ -81,16 +81,17 @@ def apply(
     run(work())
 
 
-async def _open_jobs(connection: Connection, labels: Mapping[str, str]) -> list[str]:
-    ids: list[str] = []
+async def _open_jobs(connection: Connection, labels: Mapping[str, str]) -> dict[str, int]:
+    """Return the open jobs that have the labels, with the revision of each."""
+    revisions: dict[str, int] = {}
     for state in (jobs.JobState.PENDING, jobs.JobState.PAUSED):
         wanted, after = jobs.Wanted(state, labels=labels), None
         while True:
             page = await jobs.list_jobs(connection, wanted, PRUNED_A_PAGE, after)
-            ids += [job.id for job in page.jobs]
+            revisions |= {job.id: job.revision for job in page.jobs}
             if (after := page.next) is None:
                 break
-    return sorted(set(ids))
+    return revisions
 
 
 async def _carry_out(ask: Ask, plan: Plan, wait: float, note: str | None, *, own: bool) -> dict[str, list[str]]:
@@ -98,7 +99,7 @@ async def _carry_out(ask: Ask, plan: Plan, wait: float, note: str | None, *, own
     refused: dict[str, list[str]] = {}
     for change in plan.changes:
         if change.action is Action.CANCEL:
-            content = {"id": change.id, **({"note": note} if note else {})}
+            content = {**change.content, **({"note": note} if note else {})}
             reply = await ask(CANCEL_TYPE, CANCEL_KEY, content, wait, own=True)
         else:
             reply = await ask(REQUEST_TYPE, REQUEST_KEY, dict(change.content), wait, own=own)

@@ -46,9 +46,11 @@ class Plan:
 
 
 def plan_changes(
-    wanted: Sequence[Wanted], stored: Mapping[str, StoredRequest], to_prune: Sequence[str], now: datetime
+    wanted: Sequence[Wanted], stored: Mapping[str, StoredRequest], to_prune: Mapping[str, int], now: datetime
 ) -> Plan:
-    """Return what is to be done so that all that is wanted is there, and nothing of `to_prune` besides."""
+    """Return what is to be done so that all that is wanted is there, and nothing of `to_prune` besides. `to_prune` has
+    the revision of each job: a cancel carries it, and leaves a job alone that is scheduled again meanwhile.
+    """
     changes: list[Change] = []
     for one in wanted:
         job = stored.get(one.id)
@@ -60,7 +62,11 @@ def plan_changes(
             changes.append(Change(one.id, Action.CHANGE, content, fields))
     unchanged = len(wanted) - len(changes)
     ids = {one.id for one in wanted}
-    changes += [Change(job_id, Action.CANCEL) for job_id in to_prune if job_id not in ids]
+    changes += [
+        Change(job_id, Action.CANCEL, {"id": job_id, "revision": revision})
+        for job_id, revision in sorted(to_prune.items())
+        if job_id not in ids
+    ]
     return Plan(changes, unchanged)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cli.differences import plan_changes
 from cli.errors import BadUsage, Failure
 from cli.kept_queue import choose
 from cli.preview import looks_like_cron
@@ -148,3 +149,8 @@ def test_an_unrouted_event_goes_back_to_the_exchange_of_events_under_its_own_mes
 def test_an_event_that_was_put_there_by_hand_is_shown_too(body: bytes) -> None:
     summary = Unrouted(received(body=body, routing_key="by.hand")).summary()
     assert (summary["job"], summary["due_at"], summary["routing_key"]) == (None, None, "by.hand")
+
+
+def test_a_pruned_job_is_cancelled_up_to_the_revision_that_was_listed() -> None:
+    [cancel] = plan_changes([], {}, {"old": 7}, NOW).changes
+    assert cancel.content == {"id": "old", "revision": 7}, "a higher revision, sent while a person decides, stays"
