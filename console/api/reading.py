@@ -90,7 +90,7 @@ async def show_schedule(call: Call) -> Reply:
 async def show_why(call: Call) -> Reply:
     async with call.visit.console.reading() as connection:
         facts = await read_facts(connection, call.id())
-    explanation = explain(facts, call.visit.zone)
+    explanation = explain(facts if call.visit.user.sees_payloads else facts.without_answers(), call.visit.zone)
     history = [HistoryEntry(**{**asdict(entry), "details": dict(entry.details) or None}) for entry in facts.entries]
     return Reply(
         Why(
@@ -122,7 +122,7 @@ async def list_all_deliveries(call: Call) -> Reply:
 
 async def show_delivery(call: Call) -> Reply:
     text = call.visit.query.get("id", "")
-    if not (text.isascii() and text.isdigit() and int(text) <= MAX_ID):
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID)) and int(text) <= MAX_ID):
         raise ApiFailure(400, "id: must be the number of a delivery")
     async with call.visit.console.reading() as connection:
         delivery = await read_delivery(connection, int(text))

@@ -34,6 +34,7 @@ async def stream(visit: Visit) -> Response:
     async def part(visit: Visit) -> str:
         return visit.console.renderer.text("schedule_live.html", visit, **await _read(visit))
 
+    _id_of(visit)  # an address without an id is refused before the stream begins
     return live(visit, part, LIST_SECONDS)
 
 
@@ -56,7 +57,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
             :DELIVERIES_SHOWN
         ]
         attempts = await read_attempts(connection, [one.id for one in deliveries])
-    explanation = explain(facts, visit.zone)
+    explanation = explain(facts if visit.user.sees_payloads else facts.without_answers(), visit.zone)
     verdict: Answer | None = None
     rule = RuleSpec.from_json(job.rule) if job and job.rule else None
     upcoming = upcoming_of(job, rule)

@@ -1,7 +1,7 @@
 """What is known about an id when the question is asked. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -129,6 +129,15 @@ class Facts:
     processes: Sequence[Process] = ()
     delayed: Sequence[DelayedMessage] = ()  # that wait under the id, the first to be due first
     listeners: Sequence[Listener] | None = None  # None: the management interface was not asked
+
+    def without_answers(self) -> "Facts":
+        """Return the facts for a reader without the right to payloads: what receivers of webhooks said is left out."""
+        return replace(
+            self,
+            deliveries=[
+                one if one.last_status_code is None else replace(one, last_answer=None) for one in self.deliveries
+            ],
+        )
 
     def newest(self, *kinds: What) -> Entry | None:
         """Return the newest entry of one of these kinds."""

@@ -245,6 +245,17 @@ def test_a_webhook_that_is_retried() -> None:
     )
 
 
+def test_what_a_receiver_said_is_left_out_for_readers_without_the_right_to_payloads() -> None:
+    said = an_open_delivery(attempts=2, last_answer="card 4242 declined")
+    _, says = line(facts(a_done_job(webhook_url=HOOK), a_firing(), deliveries=[said]).without_answers())
+    assert "example.com:443 answered 503; the next attempt" in says
+    forbidden = a_delivery(
+        status="FAILED", failure_reason="forbidden_address", last_status_code=None, last_answer="10.0.0.1 is private"
+    )
+    _, says = line(facts(a_done_job(webhook_url=HOOK), a_firing(), deliveries=[forbidden]).without_answers())
+    assert "10.0.0.1 is private" in says, "it is Duebell's own reason"
+
+
 def test_a_webhook_that_failed() -> None:
     failed = a_delivery(
         status="FAILED", failure_reason="timeout", attempts=4, last_status_code=None, last_error="timeout"
