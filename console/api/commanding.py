@@ -39,25 +39,25 @@ NO_VERDICT = "no verdict came in time; the command is safe in its queue: look at
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class CommandBody:
     """A body as a command's content: the id as text, all else as the JSON text that was sent."""
 
     id: str | None
     content: dict[str, Any]
 
     @classmethod
-    def of(cls, content: Mapping[str, msgspec.Raw]) -> "_Request":
+    def of(cls, content: Mapping[str, msgspec.Raw]) -> "CommandBody":
         fields: dict[str, Any] = {name: orjson.Fragment(bytes(value)) for name, value in content.items()}
         try:
             job_id = msgspec.json.decode(content["id"], type=str) if "id" in content else None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return cls(None, fields)
         return cls(job_id, fields if job_id is None else {**fields, "id": job_id})
 
 
 async def schedule(call: Call) -> Reply:
     """Without a revision, the request replaces what is there, or uses an ended id again."""
-    request = _Request.of(call.content)
+    request = CommandBody.of(call.content)
     known = await _known(call, request)
     if "revision" not in request.content:
         request.content["revision"] = next_revision(known)
@@ -68,7 +68,7 @@ async def schedule(call: Call) -> Reply:
 
 
 async def preview(call: Call) -> Reply:
-    request = _Request.of(call.content)
+    request = CommandBody.of(call.content)
     checked = read(Command(REQUEST_TYPE, request.content), call.visit.console.commands.max_payload_bytes)
     if isinstance(checked, Refused):
         return Reply(Preview(outcome=Outcome.REJECTED, errors=list(checked.errors), rule="", upcoming=[]))
@@ -87,7 +87,7 @@ async def preview(call: Call) -> Reply:
 
 async def bulk(call: Call) -> Reply:
     """Wait for the end for as long as a page waits for a verdict; then say how far it is."""
-    request = _Request.of(call.content)
+    request = CommandBody.of(call.content)
     [answer] = await send(call.visit, [Command(BULK_TYPE, request.content)])
     if answer.outcome is not None:
         return _reply(answer)
@@ -100,7 +100,7 @@ async def bulk(call: Call) -> Reply:
 
 def _command(message_type: str) -> Handle:
     async def handle(call: Call) -> Reply:
-        [answer] = await send(call.visit, [Command(message_type, _Request.of(call.content).content)])
+        [answer] = await send(call.visit, [Command(message_type, CommandBody.of(call.content).content)])
         return _reply(answer)
 
     return handle
@@ -114,7 +114,7 @@ def _reply(answer: Answer) -> Reply:
     return Reply(model, statuses.get(answer.outcome, 200))
 
 
-async def _known(call: Call, request: _Request) -> Any:  # noqa: ANN401 - a Job or None
+async def _known(call: Call, request: CommandBody) -> Any:  # noqa: ANN401 - a Job or None
     if request.id is None or "\0" in request.id:
         return None
     return await read_known(call.visit, request.id)

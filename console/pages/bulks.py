@@ -32,6 +32,7 @@ async def stream(visit: Visit) -> Response:
     async def part(visit: Visit) -> str:
         return visit.console.renderer.text("bulk_live.html", visit, **await _read(visit))
 
+    await _read(visit)  # a bulk that is not there is told before the stream begins
     return live(visit, part, LIVE_SECONDS)
 
 

@@ -41,7 +41,7 @@ async def stream(visit: Visit) -> Response:
 
 async def show_one(visit: Visit) -> Response:
     text = visit.query.get("id", "")
-    if not _is_number(text):
+    if not is_number(text):
         raise not_found("The address names no delivery.")
     async with visit.console.reading() as connection:
         delivery = await read_delivery(connection, int(text))
@@ -55,10 +55,14 @@ async def act(visit: Visit, form: Form) -> Response:
     """Replay the chosen deliveries, or all that match the filters of the address."""
     match form.text("action"):
         case "chosen":
-            chosen = [int(text) for text in form.all("id") if _is_number(text)][:MAX_REPLAYED]
+            chosen = list(dict.fromkeys(int(text) for text in form.all("id") if is_number(text)))[:MAX_REPLAYED]
         case "all":
+            filters = Filters(visit.query, visit.zone)
+            wanted = _wanted(filters)
+            if filters.problems:  # without the filter, others would be replayed, too
+                raise PageFailure(400, "Nothing was sent", "; ".join(filters.problems))
             async with visit.console.reading() as connection:
-                chosen = await find_to_replay(connection, _wanted(Filters(visit.query, visit.zone)), MAX_REPLAYED)
+                chosen = await find_to_replay(connection, wanted, MAX_REPLAYED)
         case _:
             raise PageFailure(400, "Nothing was sent", "There is no such action.")
     if not chosen:
@@ -69,8 +73,9 @@ async def act(visit: Visit, form: Form) -> Response:
     return visit.console.renderer.page("deliveries.html", visit, **values)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_ID
+def is_number(text: str) -> bool:
+    """Tell whether the text can be the number of a delivery. Python reads no number of thousands of digits."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID)) and 1 <= int(text) <= MAX_ID
 
 
 async def _hosts(console: Console) -> dict[str, Any]:

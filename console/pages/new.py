@@ -24,6 +24,8 @@ from shared.recurrence.marked import MarkedOccurrence
 RULE_KINDS = ("at", "cron", "rrule", "every_seconds")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _EVERY = re.compile(r"(\d{1,9})\s*(s|m|h|d)?", re.ASCII)
+# All numbers of so many digits can be written as JSON.
+MAX_DIGITS = 18
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 EMPTY = {
     "id": "", "kind": "at", "at": "", "cron": "", "rrule": "", "every_seconds": "", "start_at": "", "timezone": "",
@@ -126,6 +128,9 @@ def _add_number(content: dict[str, Any], name: str, text: str, problems: list[st
         return
     if not (text.isascii() and text.isdigit()):
         problems.append(f"{name}: is not a whole number")
+        return
+    if len(text) > MAX_DIGITS:
+        problems.append(f"{name}: has more than {MAX_DIGITS} digits")
         return
     content[name] = int(text)
 

@@ -57,7 +57,9 @@ class Surroundings:
                     raw.append((name.lower().encode(), value.encode()))
                 message = {**message, "headers": raw}
                 if not is_static and not path.endswith("/live"):
-                    self._metrics.seconds(path.split("/")[1] or "now").observe(time.perf_counter() - began_at)
+                    self._metrics.seconds(path.lstrip("/").partition("/")[0] or "now").observe(
+                        time.perf_counter() - began_at
+                    )
             await send(message)
 
         await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send_with_headers)

@@ -63,7 +63,9 @@ def comes_from_proxy(request: Request, console: Console) -> bool:
 def client_address(request: Request, console: Console) -> str:
     """Return the address by which log-ins are limited: the one that a trusted proxy added last, or the connection's."""
     if comes_from_proxy(request, console):
-        return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip() or "proxy"
+        # A proxy may write a header of its own behind the one that its client has sent.
+        last = (request.headers.getlist("X-Forwarded-For") or [""])[-1]
+        return last.rpartition(",")[2].strip() or "proxy"
     return request.client.host if request.client else "unknown"
 
 

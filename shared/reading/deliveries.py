@@ -47,8 +47,10 @@ class DeliveryPlace:
     @classmethod
     def parse(cls, text: str) -> "DeliveryPlace":
         """Read what `str` wrote. Raises ValueError if the text is no place."""
-        moment, _, delivery_id = text.partition("/")
-        return cls(parse_date_time(moment), int(delivery_id))
+        moment, _, number = text.partition("/")
+        if not number.isdecimal() or len(number) > 18:
+            raise ValueError("is not a place among deliveries")
+        return cls(parse_date_time(moment), int(number))
 
 
 @dataclass(frozen=True, slots=True)
