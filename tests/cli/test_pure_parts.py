@@ -86,7 +86,8 @@ def test_a_command_goes_back_to_its_exchange_without_our_headers() -> None:
         "duebell-reason": "id: is missing",
         "mine": 1,
     }
-    back = Parked(received(headers=headers, type="ScheduleRequest", body=b"[]")).original_message(NAMES)
+    parked = received(exchange=NAMES.parking, headers=headers, type="ScheduleRequest", body=b"[]")
+    back = Parked(parked).original_message(NAMES)
     assert (back.exchange, back.routing_key) == ("x.schedule.commands", "schedule.request")
     assert back.headers == {"mine": 1}
     assert (back.body, back.type) == (b"[]", "ScheduleRequest")
@@ -99,7 +100,7 @@ def test_an_event_goes_back_to_the_delivery_queue_alone() -> None:
         "duebell-exchange": "x.schedule.events",
         "duebell-routing-key": "due.webhook.a",
     }
-    back = Parked(received(headers=headers)).original_message(NAMES)
+    back = Parked(received(exchange=NAMES.parking, headers=headers)).original_message(NAMES)
     assert (back.exchange, back.routing_key) == ("", "x.scheduler.deliveries")
 
 
@@ -114,6 +115,27 @@ def test_what_the_broker_gave_up_goes_back_by_its_own_record() -> None:
     assert parked.reason == "given up by the broker: expired"
     back = parked.original_message(NAMES)
     assert (back.exchange, back.routing_key, back.headers) == ("x.schedule.commands", "schedule.cancel", {})
+
+
+@pytest.mark.parametrize("exchange", ["x.schedule.events", "", "any"])
+def test_a_sender_cannot_make_up_where_a_message_goes_that_the_broker_gave_up(exchange: str) -> None:
+    """Up to version 3.13 RabbitMQ believes a sender's x-death, but for the queue and the reason."""
+    death = {"queue": "x.scheduler.inbox", "exchange": exchange, "routing-keys": ["due.webhook.a"], "reason": "expired"}
+    said = {"duebell-exchange": exchange, "duebell-routing-key": "due.webhook.a", "duebell-parked-by": "delivery"}
+    back = Parked(received(exchange="", headers={"x-death": [death], **said})).original_message(NAMES)
+    assert back.exchange == "x.schedule.commands"
+    assert Parked(received(exchange="", headers={"x-death": "?"})).reason == "given up by the broker: unknown"
+
+
+@pytest.mark.parametrize("came_by", ["x.delay.orders", "x.schedule.delayed-expired"])
+def test_a_delayed_message_goes_back_to_its_delay_exchange_under_its_name_and_message_id(came_by: str) -> None:
+    headers = {
+        "duebell-exchange": came_by, "duebell-routing-key": "k", "duebell-message-id": "m", "duebell-id": "n",
+        "x-death": [{"queue": "x.scheduler.delayed", "exchange": "x.delay.orders"}], "x-delay": 5,
+    }  # fmt: skip
+    back = Parked(received(exchange=NAMES.parking, headers=headers, message_id="copy")).original_message(NAMES)
+    assert (back.exchange, back.routing_key, back.message_id) == ("x.delay.orders", "k", "m")
+    assert back.headers == {"duebell-id": "n", "x-delay": 5}
 
 
 def test_ids_may_be_cut_short_but_must_be_unmistakable() -> None:
