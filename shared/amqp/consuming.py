@@ -41,7 +41,7 @@ class Inbox:
     def __init__(self, channel: WireChannel) -> None:
         self._channel = channel
         self._received: deque[IncomingMessage] = deque()
-        self._held_bytes = 0  # the size of their bodies
+        self._held_bytes = 0  # the size of their bodies and headers
         self._is_full = False
         self._arrived = asyncio.Event()
         self._lost = asyncio.Event()
@@ -70,7 +70,7 @@ class Inbox:
         if self._lost.is_set():  # the broker requeues it when the channel closes
             return
         self._received.append(message)
-        self._held_bytes += len(message.body)
+        self._held_bytes += _size_of(message)
         self._arrived.set()
         if self._held_bytes > MAX_HELD_BYTES:
             self._is_full = True
@@ -107,8 +107,8 @@ class Inbox:
                         await self._arrived.wait()
                     message = self._received.popleft()
                     batch.append(message)
-                    held += len(message.body)
-                    self._release(len(message.body))
+                    held += _size_of(message)
+                    self._release(_size_of(message))
         except TimeoutError:
             pass
         return batch
@@ -127,6 +127,10 @@ class Inbox:
         """Acknowledge these messages alone, and no earlier ones."""
         for message in messages:
             await self._channel.acknowledge(message.tag)
+
+
+def _size_of(message: IncomingMessage) -> int:
+    return len(message.body) + len(message.header)
 
 
 class Handler(Protocol[Result]):

@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
+from msgspec.structs import replace
+
 from shared.amqp.consuming import MAX_BATCH_BYTES, MAX_HELD_BYTES, Inbox
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire import WireChannel
@@ -51,6 +53,19 @@ async def test_nothing_is_read_while_the_buffer_is_over_its_limit() -> None:
     assert await channel.next_tags() == [2]
     assert await channel.next_tags() == [3, 4, 5]
     assert channel.inbox._held_bytes == 0
+
+
+async def test_headers_count_like_bodies() -> None:
+    channel = ReceivingChannel()
+    wanted = asyncio.create_task(channel.inbox.next_batch(100, 5.0, Stop()))
+    await asyncio.sleep(0)
+    for tag in range(1, 6):
+        channel.inbox.add(replace(a_message(tag, b""), header=bytes(MAX_BATCH_BYTES // 4)))
+    assert len(await wanted) == 4
+    channel.inbox.add(replace(a_message(6, b""), header=MORE_THAN_ALL))
+    assert not channel.is_read()
+    assert await channel.next_tags() == [5, 6]
+    assert channel.is_read()
 
 
 async def test_a_message_larger_than_the_limit_gets_through() -> None:
