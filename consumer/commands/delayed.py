@@ -166,9 +166,16 @@ def _read_name(header: ContentHeader) -> str | None:
 
 
 def move_user(header: ContentHeader) -> None:
-    """Put the property `user_id` into a header: RabbitMQ takes the property from that user alone."""
-    if user := header.short_text("user_id"):
+    """Put the property `user_id` into a header: RabbitMQ takes the property from that user alone. A header of that name
+    that the sender has written is taken out: receivers trust it.
+    """
+    user = header.short_text("user_id")
+    if user:
         header.add_text(USER_HEADER, user)
+    elif header.find(USER_HEADER):
+        for each in list(header.headers()):
+            if each.name == USER_HEADER:
+                header.remove(each)
     if user is not None:
         header.take_out("user_id")
 

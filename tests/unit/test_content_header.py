@@ -120,6 +120,12 @@ def test_a_user_without_headers_gets_a_table() -> None:
     assert found.header == properties(headers={"duebell-user-id": "bob"}, priority=1, content_type="a/b")
 
 
+def test_a_sender_who_gives_no_user_id_cannot_write_the_header_that_names_the_user() -> None:
+    found = read({"a": 1, "duebell-user-id": "alice", "z": 2})
+    assert isinstance(found, DelayedMessage)
+    assert found.header == properties(headers={"a": 1, "z": 2})
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "milliseconds"),
     [
