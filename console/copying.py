@@ -35,6 +35,7 @@ def as_command_line(content: Mapping[str, Any], payload: str | None) -> str:
     parts += [
         f"{option} {_quoted(content[name])}" for name, option in _OPTIONS.items() if content.get(name) is not None
     ]
+    parts += [f"--label {_quoted(f'{key}={value}')}" for key, value in content.get("labels", {}).items()]
     webhook = content.get("webhook") or {}
     parts += [f"{option} {_quoted(webhook[name])}" for name, option in _WEBHOOK_OPTIONS.items() if name in webhook]
     parts += [f"--header {_quoted(f'{name}: {value}')}" for name, value in webhook.get("headers", {}).items()]

@@ -1,5 +1,8 @@
 """What would become of a ScheduleRequest now, and how a stored schedule reads. Pure, but for reading what is known."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from console.web.context import Visit
 from consumer.commands.schedule import Schedule
 from shared.contract.messages import Outcome
@@ -29,6 +32,19 @@ def foretell(revision: int | None, known: Job | None) -> Outcome:
     if revision is not None and revision <= known.revision:
         return Outcome.DUPLICATE
     return Outcome.RESCHEDULED if known.status in {"pending", "paused"} else Outcome.ACCEPTED
+
+
+def left_out(content: Mapping[str, Any], known: Job | None) -> list[str]:
+    """Return the fields that the known schedule has and the request has not: a request replaces the whole schedule."""
+    if known is None:
+        return []
+    has = {
+        "payload": known.payload is not None,
+        "webhook": known.webhook is not None,
+        "labels": bool(known.labels),
+        "misfire": known.misfire != "all",
+    }
+    return [name for name in has if has[name] and name not in content]
 
 
 def occurrences_of(schedule: Schedule) -> list[MarkedOccurrence]:

@@ -10,13 +10,15 @@ from starlette.responses import RedirectResponse, Response
 
 from console.acting import send
 from console.commands import Command, read
-from console.foretelling import foretell, next_revision, occurrences_of, read_known, rule_in_words
+from console.filling import filled_again
+from console.foretelling import foretell, left_out, next_revision, occurrences_of, read_known, rule_in_words
 from console.web.context import Visit
 from console.web.failures import not_allowed
 from console.web.forms import Form
 from console.web.routing import OPERATORS_ONLY
 from consumer.commands.parse import Refused
 from consumer.commands.schedule import Schedule
+from shared.contract.labels import parse_labels
 from shared.contract.messages import REQUEST_TYPE, Outcome
 from shared.reading.jobs import Job
 from shared.recurrence.marked import MarkedOccurrence
@@ -30,7 +32,7 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 EMPTY = {
     "id": "", "kind": "at", "at": "", "cron": "", "rrule": "", "every_seconds": "", "start_at": "", "timezone": "",
     "topic": "", "payload": "", "url": "", "headers": "", "secret": "", "timeout_seconds": "", "max_retries": "",
-    "misfire": "", "misfire_grace_seconds": "", "dst_gap": "", "dst_fold": "", "revision": "",
+    "misfire": "", "misfire_grace_seconds": "", "dst_gap": "", "dst_fold": "", "revision": "", "labels": "",
 }  # fmt: skip
 
 
@@ -48,7 +50,11 @@ class Preview:
 async def show(visit: Visit) -> Response:
     if not visit.user.may_act:
         raise not_allowed(OPERATORS_ONLY)
-    values = {**EMPTY, "timezone": str(visit.zone), **{n: v for n, v in visit.query.items() if n in EMPTY}}
+    again = visit.query.get("again", "").replace("\0", "")
+    known = await read_known(visit, again) if again else None
+    filled = filled_again(known, sees_payloads=visit.user.sees_payloads) if known else {}
+    given = {name: value for name, value in visit.query.items() if name in EMPTY}
+    values = {**EMPTY, "timezone": str(visit.zone), **filled, **given}
     return _page(visit, values, None)
 
 
@@ -102,6 +108,8 @@ def content_of(values: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
             content[name] = values[name].strip()
     for name in ("misfire_grace_seconds", "revision"):
         _add_number(content, name, values[name], problems)
+    if values["labels"].strip():
+        _add_labels(content, values["labels"], problems)
     if values["payload"].strip():
         _add_payload(content, values["payload"], problems)
     if values["url"].strip():
@@ -133,6 +141,13 @@ def _add_number(content: dict[str, Any], name: str, text: str, problems: list[st
         problems.append(f"{name}: has more than {MAX_DIGITS} digits")
         return
     content[name] = int(text)
+
+
+def _add_labels(content: dict[str, Any], text: str, problems: list[str]) -> None:
+    try:
+        content["labels"] = parse_labels([line.strip() for line in text.splitlines() if line.strip()])
+    except ValueError as error:
+        problems.append(f"labels: {error}")
 
 
 def _add_payload(content: dict[str, Any], text: str, problems: list[str]) -> None:
@@ -180,6 +195,8 @@ async def _preview(visit: Visit, content: Mapping[str, Any], problems: list[str]
         raise TypeError(f"a request was read as {type(checked).__name__}")
     known = await read_known(visit, content["id"]) if content["id"] else None
     says, tone = _foretell(content, known)
+    if lost := left_out(content, known):
+        says, tone = f"{says} It leaves out what the schedule had: {', '.join(lost)}.", "warn"
     return Preview(says, tone, (), tuple(occurrences_of(checked)), rule_in_words(checked.rule))
 
 

@@ -83,7 +83,6 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "copies": _copies(job, rule, sees_payloads=visit.user.sees_payloads),
         "verdict": verdict,
         "shown_url": webhook_url(job, whole=visit.user.sees_payloads),
-        "again": _again(job, rule),
         "live_url": visit.console.renderer.url("/schedule/live", id=job_id),
     }
 
@@ -124,19 +123,6 @@ def _id_of(visit: Visit) -> str:
     return job_id
 
 
-def _again(job: Job | None, rule: RuleSpec | None) -> dict[str, str]:
-    """Return what the form for a new schedule is filled with."""
-    if job is None:
-        return {}
-    filled = {"id": job.id, "topic": job.topic}
-    if rule is None:
-        return {**filled, "kind": "at"}
-    for kind, value in (("rrule", rule.rrule), ("cron", rule.cron), ("every_seconds", rule.every_seconds)):
-        if value is not None:
-            filled |= {"kind": kind, kind: str(value), "timezone": rule.timezone}
-    return filled
-
-
 def _copies(job: Job | None, rule: RuleSpec | None, *, sees_payloads: bool) -> list[tuple[str, str]]:
     if job is None:
         return []
@@ -147,6 +133,8 @@ def _copies(job: Job | None, rule: RuleSpec | None, *, sees_payloads: bool) -> l
     else:
         content |= {name: value for name, value in orjson.loads(rule.to_json()).items() if value is not None}
     content["topic"] = job.topic
+    if job.labels:
+        content["labels"] = job.labels
     if job.misfire != "all":
         content |= {"misfire": job.misfire, "misfire_grace_seconds": job.misfire_grace_seconds}
     if job.webhook:
