@@ -45,9 +45,29 @@ Result = Held | CarriedOut | RefusedDelayed
 ANOTHER_OWNER = "user_id: the message that waits under this duebell-id belongs to another user"
 
 
+class BatchProgress:
+    """What of the current batch is stored. The parts of a batch are committed one by one, and the intake loop repeats
+    the whole after an error: a message without a name that was stored again would be published twice.
+    """
+
+    def __init__(self) -> None:
+        self._messages: Sequence[IncomingMessage] = ()
+        self._results: dict[int, Result] = {}
+
+    def of(self, messages: Sequence[IncomingMessage]) -> dict[int, Result]:
+        """Return the results by position, to which the caller adds: those of earlier tries of the very same batch."""
+        if messages is not self._messages:
+            self._messages, self._results = messages, {}
+        return self._results
+
+    def end(self) -> None:
+        """Forget the batch: it is acknowledged."""
+        self._messages, self._results = (), {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedHandler:
-    """Handles the batches of a queue of delayed messages."""
+    """Handles the batches of a queue of delayed messages, one batch at a time."""
 
     pool: Pool
     publisher: Publisher
@@ -59,11 +79,12 @@ class DelayedHandler:
     operators: tuple[str, ...] = ()
     history: HistoryLevel = HistoryLevel.ALL
     _registered: set[str] = field(default_factory=set)  # targets that are in the table of delay exchanges
+    _progress: BatchProgress = field(default_factory=BatchProgress)
 
     async def store(self, messages: Sequence[IncomingMessage]) -> list[Result]:
-        """Store the messages of a batch. The call can be repeated.
+        """Store the messages of a batch. The call can be repeated: what is stored is not stored again.
 
-        After the commit: each message that can be held has a row.
+        After the commits: each message that can be held has a row.
         """
         all_read, yielder = [], LoopYielder()
         for message in messages:
@@ -71,10 +92,15 @@ class DelayedHandler:
             await yielder.give_way()
         read = await self._refuse_closed(all_read)
         reached(Point.CONSUMER_RECEIVED)
-        results: dict[int, Result] = {
-            position: each for position, each in enumerate(read) if isinstance(each, RefusedDelayed)
-        }
-        waiting = {position: each for position, each in enumerate(read) if not isinstance(each, RefusedDelayed)}
+        results = self._progress.of(messages)
+        waiting: dict[int, DelayedMessage | IncomingMessage] = {}
+        for position, each in enumerate(read):
+            if position in results:
+                continue
+            if isinstance(each, RefusedDelayed):
+                results[position] = each
+            else:
+                waiting[position] = each
         with self.metrics.delayed_store_seconds.time():
             for part in cut_by_name(waiting):
                 results.update(zip(part, await self._store_part([waiting[position] for position in part]), strict=True))
@@ -91,6 +117,7 @@ class DelayedHandler:
         if copies:
             await park(self.publisher, copies, self.publish_timeout)
         await inbox.acknowledge(messages)
+        self._progress.end()
         reached(Point.CONSUMER_ACKNOWLEDGED)
         self._observe(results)
 

@@ -61,6 +61,35 @@ async def test_a_message_whose_expiration_ends_while_no_consumer_runs_is_held_al
     assert (heard.routing_key, heard.body) == ("k", b"short")
 
 
+async def test_a_message_is_stored_once_although_the_rest_of_its_batch_has_to_be_stored_again(
+    site: Site, database: Any
+) -> None:
+    await database.execute("""
+        create sequence tries;
+        create function fail_once() returns trigger language plpgsql as $$
+        begin
+            if nextval('tries') = 1 then
+                raise exception 'as two consumers may' using errcode = 'deadlock_detected';
+            end if;
+            return new;
+        end $$;
+        create trigger fail_once before insert on delayed_messages
+            for each row when (new.name is not null) execute function fail_once();
+        """)
+    async with a_delayed_sender(site) as sender:
+        await sender.send(b"without a name", headers={"x-delay": 3_600_000})
+        await sender.send(b"with a name", headers={"x-delay": 3_600_000, "duebell-id": "n"})
+        async with running_consumer(site):
+
+            async def both_wait() -> bool:
+                assert await database.fetchval("select count(*) from delayed_messages where name = 'n'") == 1
+                return True
+
+            await eventually(both_wait)
+    assert await database.fetchval("select last_value from tries") == 2
+    assert await database.fetchval("select count(*) from delayed_messages") == 2
+
+
 async def test_copies_are_routed_when_the_message_is_due_and_blind_ones_are_lost(site: Site, app: Application) -> None:
     async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site):
         copied, blind = [
