@@ -5,6 +5,7 @@ browser names, and by the token of the session.
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
@@ -59,7 +60,10 @@ def require_same_origin(request: Request, console: Console) -> None:
             _refuse(console)
         return
     own = console.settings.origin or request.headers.get("Host", "").lower()
-    asked = origin.lower() if console.settings.origin else urlsplit(origin).netloc.lower()
+    try:
+        asked = origin.lower() if console.settings.origin else urlsplit(origin).netloc.lower()
+    except ValueError:
+        _refuse(console)
     if not own or asked != own:
         _refuse(console)
 
@@ -70,7 +74,7 @@ def require_token(form: Form, visitor: Visitor, console: Console) -> None:
         _refuse(console)
 
 
-def _refuse(console: Console) -> None:
+def _refuse(console: Console) -> NoReturn:
     console.metrics.refused_forms.inc()
     raise PageFailure(
         403,

@@ -47,8 +47,8 @@ class Renderer:
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 
-    def url(self, path: str, **query: object) -> str:
-        """Return a link to a page. Parts of the query that are None or empty are left out."""
+    def url(self, path: str, /, **query: object) -> str:
+        """Return a link to a page. Parts of the query, of any name, that are None or empty are left out."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return self.prefix + path + (f"?{urlencode(given)}" if given else "")
 

@@ -17,9 +17,11 @@ from console.commands import Command, check_command
 from console.metrics import Metrics
 from console.pages import deliveries
 from console.pages.new import EMPTY, content_of
+from console.settings import ConsoleSettings
 from console.web.context import Visit, Visitor
 from console.web.failures import PageFailure
-from console.web.forms import Form
+from console.web.forms import Form, require_same_origin
+from console.web.rendering import Renderer
 from console.web.responses import Surroundings
 from console.web.visitors import client_address
 from shared.contract.address_rules import parse_networks
@@ -79,6 +81,20 @@ def test_an_id_that_is_not_utf_8_is_refused_as_the_consumer_would() -> None:
     refused = check_command(Command(REQUEST_TYPE, CommandBody.of(body).content), 1000)
     assert refused is not None
     assert "UTF-8" in refused.errors[0]
+
+
+@pytest.mark.parametrize("origin", ["http://[", "null", "https://console.example.com.evil", "http://"])
+def test_a_form_of_another_origin_is_refused(origin: str) -> None:
+    console: Any = SimpleNamespace(settings=ConsoleSettings.model_construct(), metrics=Metrics(CollectorRegistry()))
+    host = ("Host", "console.example.com")
+    require_same_origin(a_request(host, ("Origin", "https://console.example.com")), console)
+    with pytest.raises(PageFailure) as refused:
+        require_same_origin(a_request(host, ("Origin", origin)), console)
+    assert refused.value.status == 403
+
+
+def test_a_link_repeats_what_the_address_has_under_any_name() -> None:
+    assert Renderer("/ops").url("/schedules", path="a b", self="", x=None) == "/ops/schedules?path=a+b"
 
 
 def test_log_ins_are_limited_by_the_address_that_the_proxy_has_seen() -> None:
