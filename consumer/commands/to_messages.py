@@ -15,6 +15,13 @@ from shared.contract.messages import Outcome
 from shared.contract.wording import NOT_THE_OWNER
 
 NOT_THE_PAYLOAD = "payload: a delayed message is published as it was sent"
+# Many messages may have one `message_id`. A command that means more of them is refused: it would take longer than a
+# statement may, and hold up all other commands.
+MAX_MEANT_MESSAGES = 10_000
+TOO_MANY = (
+    f"id: more than {MAX_MEANT_MESSAGES:,} delayed messages wait under it; "
+    "`duebell delayed` cancels and releases them in portions"
+)
 NO_SUCH_MESSAGE = "id: no message of this number waits: it was published, cancelled or replaced"
 
 
@@ -66,6 +73,8 @@ def choose_messages(
         found = [message for message in by_id.get(command.id, ()) if message.id not in done]
         allowed = [message for message in found if may_command(command.user, message.owner, operators)]
         error = NOT_THE_OWNER if len(allowed) < len(found) else None
+        if len(found) > MAX_MEANT_MESSAGES:
+            allowed, error = [], TOO_MANY
         if found and isinstance(command, Trigger) and command.payload is not None:
             allowed, error = [], NOT_THE_PAYLOAD
         done |= {message.id for message in allowed}

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from consumer.commands.delayed import DelayedMessage
-from consumer.commands.to_messages import WaitingMessage
+from consumer.commands.to_messages import MAX_MEANT_MESSAGES, WaitingMessage
 from shared.postgres import wake_producers
 from shared.postgres.pool import Connection
 
@@ -108,9 +108,11 @@ async def find_open(connection: Connection, targets: Collection[str]) -> set[str
 # In the order of their numbers, as all that lock several rows: two cancels cannot deadlock.
 LOCK_WAITING = """
 with waiting as materialized (
-    select id from delayed_messages where message_id = any($1::text[])
-    union
-    select id from delayed_messages where name = any($1::text[])
+    select found.id from unnest($1::text[]) as given (key) cross join lateral (
+        (select id from delayed_messages where message_id = given.key limit $3)
+        union all
+        (select id from delayed_messages where name = given.key limit $3)
+    ) as found
     union
     select id from delayed_messages where id = any($2::bigint[])
 ), locked as materialized (
@@ -121,10 +123,11 @@ select d.id, d.message_id, d.name, d.exchange, d.due_at, d.owner from delayed_me
 
 
 async def lock_waiting(connection: Connection, ids: Sequence[str], numbers: Sequence[int]) -> list[WaitingMessage]:
-    """Lock the delayed messages with these names or `message_id`s, or numbers, until the transaction ends. It waits for
-    messages that a producer is publishing; those are gone then.
+    """Lock the delayed messages with these names or `message_id`s, or numbers, until the transaction ends; of an id
+    that means too many, a part of them. It waits for messages that a producer is publishing; those are gone then.
     """
-    return [WaitingMessage(**row) for row in await connection.fetch(LOCK_WAITING, ids, numbers)]
+    found = await connection.fetch(LOCK_WAITING, ids, numbers, MAX_MEANT_MESSAGES + 1)
+    return [WaitingMessage(**row) for row in found]
 
 
 DELETE_DELAYED = "delete from delayed_messages where id = any($1::bigint[])"

@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 import pytest
 
 from consumer.commands.parse import Cancel, Trigger
-from consumer.commands.to_messages import WaitingMessage, answer_commands, choose_messages
+from consumer.commands.to_messages import (
+    MAX_MEANT_MESSAGES,
+    TOO_MANY,
+    WaitingMessage,
+    answer_commands,
+    choose_messages,
+)
 from shared.contract.delayed import number_in, numbered_id
 from shared.contract.messages import Outcome
 
@@ -39,6 +45,17 @@ def test_a_command_means_all_that_wait_under_its_id_and_a_number_means_one() -> 
         [messages[1]], [messages[0], messages[2]],
     ]  # fmt: skip
     assert choose_messages([Trigger("name", "t")], messages, ()).numbers == [4]
+
+
+def test_a_command_that_means_too_many_messages_is_refused_and_its_neighbours_are_carried_out() -> None:
+    many = [waiting(number) for number in range(MAX_MEANT_MESSAGES + 1)]
+    commands: list[Cancel | Trigger] = [Cancel("m"), Trigger("m", "t"), Cancel("other")]
+    meant = choose_messages(commands, [*many, waiting(-1, "other")], ())
+    assert meant.numbers == [-1]
+    refused, too, other = answer_commands(commands, meant, [])
+    assert refused.errors == too.errors == (TOO_MANY,)
+    assert other.outcome is Outcome.CANCELLED
+    assert len(choose_messages([Cancel("m")], many[1:], ()).numbers) == MAX_MEANT_MESSAGES
 
 
 def test_a_command_that_comes_again_has_the_same_answer_and_one_too_late_is_told() -> None:

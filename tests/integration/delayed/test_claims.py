@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from consumer.commands.to_messages import MAX_MEANT_MESSAGES
+from consumer.store.delayed import lock_waiting
 from producer.decisions.due_event import MAX_CLAIM_BYTES
 from producer.store.delayed import (
     CLAIM_DELAYED,
@@ -129,3 +131,13 @@ async def test_a_page_of_the_list_reads_what_it_shows(database: Any, statement: 
     assert read.pop(index) == 50
     assert all(rows <= 50 for rows in read.values()), read
     assert [node for node in scans if "Index Name" not in node] == []
+
+
+async def test_a_command_locks_no_more_than_one_message_too_many(database: Any) -> None:
+    await database.execute(WAITING, MAX_MEANT_MESSAGES + 5, "body", "1 day", False)
+    await database.execute("update delayed_messages set message_id = 'm' where id > 3")
+    await database.execute("update delayed_messages set name = 'm' where id = 1")
+    async with database.transaction():
+        found = await lock_waiting(database, ["m", "m-2"], [3])
+    assert len(found) == MAX_MEANT_MESSAGES + 4
+    assert {1, 2, 3} < {message.id for message in found}
