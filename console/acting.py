@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from console.commands import Answer, Command
+from console.commands import Answer, Command, NotSent
 from console.web.context import Visit
-from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, RESUME_TYPE, TRIGGER_TYPE
+from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, RESUME_TYPE, TRIGGER_TYPE, Outcome
 
 PUBLISHED_TOGETHER = 100
 
@@ -34,10 +34,21 @@ async def act_on(visit: Visit, job_ids: Sequence[str], action: str, note: str) -
 
 
 async def send(visit: Visit, commands: Sequence[Command]) -> list[Answer]:
-    """Send commands in the name of the visitor, and count their outcomes. Raises NotSent."""
+    """Send commands in the name of the visitor, and count their outcomes. Raises NotSent if none was sent."""
     verdicts: list[Answer] = []
     for first in range(0, len(commands), PUBLISHED_TOGETHER):
-        verdicts += await visit.console.commands.send(commands[first : first + PUBLISHED_TOGETHER], visit.user.name)
+        part = commands[first : first + PUBLISHED_TOGETHER]
+        try:
+            verdicts += await visit.console.commands.send(part, visit.user.name)
+        except NotSent as error:
+            if not first:
+                raise
+            # The parts before are sent: each of these says that it is not.
+            verdicts += [_not_sent(one, error) for one in part]
     for verdict in verdicts:
         visit.console.metrics.command(verdict.outcome or "unanswered").inc()
     return verdicts
+
+
+def _not_sent(command: Command, error: NotSent) -> Answer:
+    return Answer(str(command.content.get("id", "")), Outcome.REJECTED, errors=(f"not sent: {error}",))

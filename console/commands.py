@@ -44,8 +44,6 @@ from shared.runtime.addresses import parse_address
 from shared.runtime.loops import Stop
 
 CONSOLE_APP_ID = "duebell-console"
-# Commands that one visitor may have sent and not answered at a time.
-MAX_COMMANDS = 500
 KEYS = {
     REQUEST_TYPE: REQUEST_KEY,
     CANCEL_TYPE: CANCEL_KEY,
@@ -67,7 +65,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a command. `outcome` is None if no answer came in time: then the command may still be done."""
+    """What became of a command. `outcome` is None if no answer came in time, or the connection was lost before it came:
+    then the command may still be done.
+    """
 
     id: str
     outcome: Outcome | None
@@ -81,7 +81,7 @@ class Answer:
 
 
 class NotSent(Exception):
-    """The broker did not take the commands; nothing was changed."""
+    """The broker did not take the commands, and has none of them."""
 
 
 def read(command: Command, max_payload_bytes: int) -> ReadCommand:
@@ -110,31 +110,42 @@ class CommandSender:
         checked = {number: check_command(one, self.max_payload_bytes) for number, one in enumerate(commands)}
         wanted = {uuid4().hex: number for number, verdict in checked.items() if verdict is None}
         answers: dict[int, Answer] = {}
+        begun: list[int] = []
         if wanted:
             try:
                 async with asyncio.timeout(self.reply_timeout):
-                    await self._exchange(commands, wanted, operator, answers)
+                    await self._exchange(commands, wanted, operator, answers, begun)
             except TimeoutError:
-                if not self.broker.is_up:
+                if not begun:
                     raise NotSent("RabbitMQ does not answer") from None
             except DeliveryError:
-                raise NotSent("no queue took the command: run python -m shared.topology") from None
+                if len(begun) == 1:  # else the broker has taken those before
+                    raise NotSent("no queue took the command: run python -m shared.topology") from None
             except BROKER_ERRORS as error:
-                raise NotSent(describe(error)) from None
+                if not begun:
+                    raise NotSent(describe(error)) from None
         return [
             checked[number] or answers.get(number) or Answer(_id_of(one), None) for number, one in enumerate(commands)
         ]
 
     async def _exchange(
-        self, commands: Sequence[Command], wanted: dict[str, int], operator: str, answers: dict[int, Answer]
+        self,
+        commands: Sequence[Command],
+        wanted: dict[str, int],
+        operator: str,
+        answers: dict[int, Answer],
+        begun: list[int],
     ) -> None:
-        """Publish the wanted commands, and gather answers until all have come. The caller limits the time."""
+        """Publish the wanted commands, and gather answers until all have come. The caller limits the time. `begun` has
+        those that the broker may have.
+        """
         async with self.broker.open_channel() as channel:
             with lost_connections_as_errors():
                 # Deleted as soon as the channel is closed: the connection stays.
                 replies = await channel.declare_queue(exclusive=True, auto_delete=True)
                 async with Inbox.consuming(channel, replies.name) as inbox:
                     for correlation_id, number in wanted.items():
+                        begun.append(number)
                         await self._publish(channel, commands[number], operator, replies.name, correlation_id)
                     while len(answers) < len(wanted):
                         messages = await inbox.next_batch(len(wanted), 0.01, self.stop)

@@ -35,7 +35,7 @@ from shared.contract.messages import (
 )
 from shared.reading.bulks import read_bulk
 
-NO_VERDICT = "no verdict came in time; the command is safe in its queue: look at the schedule in a moment"
+NO_VERDICT = "no verdict came in time; it may still be done: look at the schedule in a moment"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ async def create(visit: Visit, form: Form) -> Response:
     [verdict] = await send(visit, [Command(REQUEST_TYPE, content, owns=await _has_owner(visit, content["id"]))])
     if verdict.outcome in {Outcome.ACCEPTED, Outcome.RESCHEDULED}:
         return RedirectResponse(visit.console.renderer.url("/schedule", id=content["id"]), 303)
-    says = "No answer came in time. The command is safe in its queue: look at the schedule in a moment."
+    says = "No answer came in time. It may still be done: look at the schedule in a moment."
     if verdict.outcome is not None:
         says = f"The consumer answered: {verdict.outcome}"
     return _page(visit, values, Preview(says, "bad", verdict.errors), status=422)

@@ -96,7 +96,7 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
 
 async def _show_not_sent(request: Request, error: Exception) -> Response:
     get_log().warning("command_not_sent", error=describe(error))
-    text = f"{error}. Nothing was changed. Try again; see the page Now for what is missing."
+    text = f"{error}. It was not done, or not whole: try again. See the page Now for what is missing."
     return _failure_page(request, 503, "RabbitMQ did not take it", text)
 
 
