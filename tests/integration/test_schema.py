@@ -1,6 +1,7 @@
 """The schema's constraints hold for every writer, and any number of processes may migrate at once."""
 
 import asyncio
+import re
 from typing import Any
 
 import asyncpg
@@ -8,6 +9,7 @@ import pytest
 
 from shared.contract.job_status import JOB_MOVES, JobStatus
 from shared.postgres.migrate import CREATE_LEDGER, apply, current_version, migrate, newest_version
+from tests.documents.blocks import blocks_of
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.job_rows import insert_due
 from tests.support.services import ROOT
@@ -194,3 +196,28 @@ async def test_what_is_claimed_from_holds_no_row_that_has_ended(database: Any) -
         assert "status = 'pending'" in indexes[name]
     assert "finished_at IS NULL" in indexes["deliveries_due"]
     assert "'PENDING'" in indexes["deliveries_due_of_host"]
+
+
+async def test_the_indexes_of_a_large_table_can_be_built_before_the_migration(database: Any) -> None:
+    """They are the indexes that migrations since 0.1.0 build on tables of 0.1.0, and come out the same."""
+    built = re.compile(r"create (?:unique )?index (?:if not exists )?(\w+) on (\w+)")
+    text = {int(file.name[:4]): file.read_text() for file in MIGRATIONS.glob("*.sql")}
+    new_tables = {name for version in text if version > 5 for name in re.findall(r"create table (\w+)", text[version])}
+    names = sorted(
+        index
+        for version in text
+        if version > 5
+        for index, table in built.findall(text[version])
+        if table not in new_tables
+    )
+    look = "select indexname, indexdef from pg_indexes where indexname = any($1) order by indexname"
+    made = await database.fetch(look, names)
+    for name in names:
+        await database.execute(f"drop index {name}")
+    [block] = [block for block in blocks_of("docs/operations/upgrading.md") if block.language == "sql"]
+    for statement in block.text.removesuffix(";\n").split(";\n"):
+        await database.execute(statement)
+    assert await database.fetch(look, names) == made
+    assert len(made) == len(names) == 3
+    for version in (11, 12):
+        assert "create index if not exists jobs_" in text[version]

@@ -42,8 +42,8 @@ create trigger jobs_labels_of_deleted after delete on jobs
     for each row when (old.labels is not null) execute function keep_job_labels();
 
 -- By topic, and, topic by topic, by the beginning of an id. In the order of bytes, whatever the order of the database is:
--- what begins alike stands together.
-create index jobs_by_topic on jobs (topic collate "C", id collate "C") where status in ('pending', 'paused');
+-- what begins alike stands together. An operator may have built it without a lock before: see docs/operations/upgrading.md.
+create index if not exists jobs_by_topic on jobs (topic collate "C", id collate "C") where status in ('pending', 'paused');
 
 -- One row for each ScheduleBulk. Any consumer carries it on, step by step, from where its row says that it is: a step and
 -- the row's change are one transaction.
