@@ -21,6 +21,7 @@ from stack.prometheus import RABBITMQ_PLUGIN, Prometheus
 from stack.services import SERVICES
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
+from tests.support.delayed import a_delayed_sender
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.job_rows import insert_due
 from tests.support.metrics import Metrics
@@ -72,15 +73,25 @@ async def watched_services(stores: Stores, site: Site, directory: Path) -> Async
 
 
 @asynccontextmanager
-async def a_little_of_everything(app: Application, database: Any) -> AsyncIterator[None]:
+async def a_little_of_everything(site: Site, app: Application, database: Any) -> AsyncIterator[None]:
     """Over and over, until the block ends: a rate needs more than one point in time."""
     full = "monitored-and-full"
     await app.binds(full, "due.event.full", **{"x-max-length": 0, "x-overflow": "reject-publish"})
     await insert_due(database, 1, prefix="refused-", topic="full")
 
     async def work() -> None:
-        async with a_receiver() as well, a_receiver(answering(503, 200)) as shaky, a_receiver(answering(404)) as gone:
+        takes_nothing = {"x-max-length": 0, "x-overflow": "reject-publish"}
+        async with (
+            a_receiver() as well,
+            a_receiver(answering(503, 200)) as shaky,
+            a_receiver(answering(404)) as gone,
+            a_delayed_sender(site, owner="my-app") as delayed,
+            a_delayed_sender(site, takes_nothing, owner="my-app") as refused,
+        ):
             for turn in count():
+                for milliseconds in (1, 3_600_000):
+                    await delayed.send(headers={"x-delay": milliseconds})
+                await refused.send(headers={"x-delay": 1})
                 for number, hook in enumerate((well, shaky, gone)):
                     name = f"hook-{turn}-{number}"
                     await app.request(a_request(id=name, at=in_seconds(-1), webhook={"url": hook.url}))
@@ -112,7 +123,7 @@ async def test_every_query_of_dashboards_and_alerts_has_a_result(
     alerts = [rule["expr"] for rule in RULES]
     # An alert is silent while all is well: what it is about must be there all the same.
     waiting = [*panels, *{selector for text in panels + alerts for selector in selectors(text)}]
-    async with watched_services(stores, site, tmp_path) as answers, a_little_of_everything(app, database):
+    async with watched_services(stores, site, tmp_path) as answers, a_little_of_everything(site, app, database):
 
         async def all_answered() -> bool:
             waiting[:] = await answers.unanswered(waiting)

@@ -97,7 +97,7 @@ def delayed() -> Dashboard:
                     "Lateness",
                     "From the due moment to the confirm.",
                     SECONDS,
-                    quantiles("delayed_message_lateness_seconds"),
+                    quantiles("delayed_message_lateness_seconds_bucket"),
                     levels=LATE,
                     logarithmic=True,
                     span=8,
