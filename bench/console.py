@@ -59,7 +59,7 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
             port = free_port()
             with rig.service("console", CONSOLE_HOST=LOOPBACK, CONSOLE_PORT=str(port)):
                 # The first connection to Postgres is not part of what is measured.
-                await asyncio.to_thread(_ask, port, "/delivery?id=1")
+                await asyncio.to_thread(_ask, port, "/bulk")
                 for name, path in PAGES.items():
                     await _measure(database, port, path, pages[name], plan.seconds)
     for name, asked in pages.items():

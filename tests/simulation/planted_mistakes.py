@@ -88,7 +88,7 @@ def cancel_whatever_is_there(monkeypatch: Patch) -> None:
     def cancel_without_revisions(cancels: Sequence[Cancel], *rest: Any) -> Any:
         return cancel_jobs([replace(cancel, revision=None) for cancel in cancels], *rest)
 
-    monkeypatch.setattr("consumer.handler.cancel_jobs", cancel_without_revisions)
+    monkeypatch.setattr("consumer.change_jobs.cancel_jobs", cancel_without_revisions)
 
 
 # Each with a seed by which the simulation meets it within its first three histories. By any other seed it would find
