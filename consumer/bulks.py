@@ -80,16 +80,12 @@ class BulkWork:
         try:
             return await self._step(self.jobs_a_step)
         except HeldByAnother:
-            return await self._step(1, waits=True)
+            return await self._step(1, alone=True)
         except ROW_ERRORS as error:
             get_log().warning("bulk_split", error=describe(error))
-        try:
-            return await self._step(1, waits=True)
-        except ROW_ERRORS as error:
-            get_log().error("bulk_passes_over_a_job", error=describe(error))
-            return await self._step(1, waits=True, passes_over=True)
+            return await self._step(1, alone=True)
 
-    async def _step(self, limit: int, *, waits: bool = False, passes_over: bool = False) -> bool:
+    async def _step(self, limit: int, *, alone: bool = False) -> bool:
         async with self.pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
             bulk = await claim_bulk(connection)
             if bulk is None:
@@ -99,9 +95,9 @@ class BulkWork:
                 await store_answered(connection, bulk.stored.id)
                 return True
             part = await walk(connection, bulk, limit)
-            if not (waits or bulk.stored.dry_run):
+            if not (alone or bulk.stored.dry_run):
                 part = _until_held(part, await lock_free(connection, [job.id for job in part.jobs]))
-            changed = 0 if passes_over else await self._change(connection, bulk, part)
+            changed = await (self._change_alone if alone else self._change)(connection, bulk, part)
             matched = len(part.jobs)
             await store_step(connection, bulk.stored.id, part, changed)
             if part.is_last and not bulk.stored.dry_run:
@@ -110,6 +106,17 @@ class BulkWork:
             reached(Point.CONSUMER_APPLIED)
         self._observe(bulk, changed, is_last=part.is_last)
         return True
+
+    async def _change_alone(self, connection: Connection, bulk: RunningBulk, part: Walked) -> int:
+        """Change the one job of the part, or pass over it if Postgres refuses that. The bulk stays locked meanwhile: a
+        job of another bulk is not passed over in its place.
+        """
+        try:
+            async with connection.transaction():
+                return await self._change(connection, bulk, part)
+        except ROW_ERRORS as error:
+            get_log().error("bulk_passes_over_a_job", error=describe(error))
+            return 0
 
     async def _change(self, connection: Connection, bulk: RunningBulk, part: Walked) -> int:
         if bulk.stored.dry_run:

@@ -1,7 +1,11 @@
 """The steps of a bulk: which jobs it finds, and that it ends the same however often it is interrupted."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,3 +161,29 @@ async def test_a_job_that_postgres_refuses_to_change_is_passed_over(site_without
     async with some_bulks(site_without_queues) as bulks:
         assert await bulks.run("it", "pause", id_prefix="job-") == (5, 4)
     assert [row["id"] for row in await database.fetch("select id from jobs where status <> 'paused'")] == ["job-000003"]
+
+
+async def test_no_job_of_another_bulk_is_passed_over_in_its_place(site_without_queues: Site, database: Any) -> None:
+    """Another consumer takes the bulk when this one has found that its job is refused."""
+    await insert_due(database, 2)
+    await database.execute("alter table jobs add constraint sick check (id <> 'job-000002' or status = 'pending')")
+    tries = 0
+
+    @asynccontextmanager
+    async def acquire(timeout: float) -> AsyncIterator[Any]:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            await database.execute("select from bulks where id = 'sick' for update")
+        async with bulks.work.pool.acquire(timeout=timeout) as connection:
+            yield connection
+
+    async with some_bulks(site_without_queues) as bulks:
+        await bulks.store("sick", "pause", id_prefix="job-000002")
+        await bulks.store("well", "pause", id_prefix="job-000001")
+        pool: Any = SimpleNamespace(acquire=acquire)
+        async with database.transaction():
+            assert await replace(bulks.work, pool=pool).step_once()
+        while await bulks.work.step_once():
+            pass
+    assert await database.fetchval("select status from jobs where id = 'job-000001'") == "paused"
