@@ -53,7 +53,7 @@ async def list_schedules(call: Call) -> Reply:
         filters.moment("until"),
         filters.labels("label"),
     )
-    after, limit = filters.read("after", Cursor.parse), _limit(call)
+    after, limit = filters.place("after", Cursor.parse), _limit(call)
     _refuse(filters.problems)
     async with call.visit.console.reading() as connection:
         page = await list_jobs(connection, wanted, limit, after, walks=MAX_WALKS_OF_PAGE)
@@ -112,7 +112,7 @@ async def list_all_deliveries(call: Call) -> Reply:
         filters.text("topic"),
         filters.text("reason"),
     )
-    after, limit = filters.read("after", DeliveryPlace.parse), _limit(call)
+    after, limit = filters.place("after", DeliveryPlace.parse), _limit(call)
     _refuse(filters.problems)
     async with call.visit.console.reading() as connection:
         page = await list_deliveries(connection, wanted, limit, after)

@@ -54,7 +54,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         filters.moment("until"),
         refused=filters.text("refused") is not None,
     )
-    after = filters.read("after", MessageCursor.parse)
+    after = filters.place("after", MessageCursor.parse)
     async with visit.console.reading() as connection:
         page = await list_messages(connection, wanted, PAGE_MESSAGES, after)
         exchanges = await list_exchanges(connection) if after is None else []

@@ -96,7 +96,7 @@ def _wanted(filters: Filters) -> DeliveriesWanted:
 async def _read(visit: Visit) -> dict[str, Any]:
     filters = Filters(visit.query, visit.zone)
     wanted = _wanted(filters)
-    after = filters.read("after", DeliveryPlace.parse)
+    after = filters.place("after", DeliveryPlace.parse)
     async with visit.console.reading() as connection:
         page = await list_deliveries(connection, wanted, PAGE_DELIVERIES, after)
     hosts = (await visit.console.slow.get("hosts", lambda: _hosts(visit.console)))["hosts"] if after is None else []

@@ -31,7 +31,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
     filters = Filters(visit.query, visit.zone)
     what = filters.read("what", What)
     wanted = HistoryWanted(filters.text("search"), filters.text("by"), (what,) if what else (), filters.moment("until"))
-    after = filters.read("after", Place.parse)
+    after = filters.place("after", Place.parse)
     async with visit.console.reading() as connection:
         page = await list_changes(connection, wanted, PAGE_ENTRIES, after)
     return {

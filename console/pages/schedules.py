@@ -67,7 +67,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         filters.moment("until"),
         filters.labels("label"),
     )
-    after = filters.read("after", Cursor.parse)
+    after = filters.place("after", Cursor.parse)
     async with visit.console.reading() as connection:
         page = await list_jobs(connection, wanted, PAGE_JOBS, after, walks=MAX_WALKS_OF_PAGE)
         count = await count_jobs(connection, wanted, MAX_ROWS_COUNTED_OF_PAGE)

@@ -1,5 +1,6 @@
 """Reads the filters of a page from its address. A filter that cannot be read is left out, and the page says so."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from typing import TypeVar
@@ -9,6 +10,7 @@ from shared.contract.labels import parse_labels
 
 Value = TypeVar("Value")
 MAX_TEXT_LENGTH = 200
+_NEXT_LABEL = re.compile(r",(?=[^,=]*=)")
 
 
 class Filters:
@@ -29,7 +31,14 @@ class Filters:
 
     def read(self, name: str, parse: Callable[[str], Value]) -> Value | None:
         """Return what `parse` makes of the text; None if it is empty or `parse` refuses it."""
-        text = self._query.get(name, "").strip().replace("\0", "")
+        return self._parsed(name, self._query.get(name, "").strip(), parse)
+
+    def place(self, name: str, parse: Callable[[str], Value]) -> Value | None:
+        """Return what `parse` makes of a place in a list. It ends with an id, whose white space belongs to it."""
+        return self._parsed(name, self._query.get(name, ""), parse)
+
+    def _parsed(self, name: str, text: str, parse: Callable[[str], Value]) -> Value | None:
+        text = text.replace("\0", "")
         if not text:
             return None
         try:
@@ -39,8 +48,8 @@ class Filters:
             return None
 
     def labels(self, name: str) -> dict[str, str]:
-        """Return labels that are written key=value, with commas between them."""
-        return self.read(name, lambda text: parse_labels([part.strip() for part in text.split(",")])) or {}
+        """Return labels that are written key=value, with commas between them. A value may have commas, too."""
+        return self.read(name, lambda text: parse_labels([part.strip() for part in _NEXT_LABEL.split(text)])) or {}
 
     def moment(self, name: str) -> datetime | None:
         """Return an instant. A local time is one in the reader's zone, with or without seconds."""

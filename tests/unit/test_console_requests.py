@@ -21,12 +21,14 @@ from console.settings import ConsoleSettings
 from console.web.context import Visit, Visitor
 from console.web.failures import PageFailure
 from console.web.forms import Form, require_same_origin
+from console.web.queries import Filters
 from console.web.rendering import Renderer
 from console.web.responses import Surroundings
 from console.web.visitors import client_address
 from shared.contract.address_rules import parse_networks
 from shared.contract.messages import REQUEST_TYPE
 from shared.reading.deliveries import DeliveryPlace
+from shared.reading.jobs import Cursor
 
 # Python reads no number of so many digits.
 LONG = pytest.param("9" * 5000, id="thousands-of-digits")
@@ -81,6 +83,28 @@ def test_an_id_that_is_not_utf_8_is_refused_as_the_consumer_would() -> None:
     refused = check_command(Command(REQUEST_TYPE, CommandBody.of(body).content), 1000)
     assert refused is not None
     assert "UTF-8" in refused.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("team=billing", {"team": "billing"}),
+        ("team=billing, env=b", {"team": "billing", "env": "b"}),
+        ("env=a, b", {"env": "a, b"}),
+        ("env=a, b,team=x", {"env": "a, b", "team": "x"}),
+        ("", {}),
+    ],
+)
+def test_labels_of_an_address_have_commas_between_them_and_within(text: str, labels: dict[str, str]) -> None:
+    filters = Filters({"label": text}, ZoneInfo("UTC"))
+    assert filters.labels("label") == labels
+    assert not filters.problems
+
+
+@pytest.mark.parametrize("job_id", ["a ", " a", "a\n", "a/b"])
+def test_a_list_goes_on_behind_an_id_with_white_space(job_id: str) -> None:
+    last = Cursor(None, job_id)
+    assert Filters({"after": str(last)}, ZoneInfo("UTC")).place("after", Cursor.parse) == last
 
 
 @pytest.mark.parametrize("origin", ["http://[", "null", "https://console.example.com.evil", "http://"])
