@@ -159,6 +159,7 @@ def _start(running: ExitStack, site: Site, directory: Path, loop: LoopThread) ->
             **measured_environment(),
         )
     )
+    running.callback(process.terminate)  # a process that is killed does not tell what it has covered
     console = RunningConsole(f"http://{LOOPBACK}:{port}", port, health_port, site, loop, process)
     loop.run(_until_ready(console))
     return console

@@ -197,7 +197,7 @@ async def test_the_example_receiver_keeps_the_first_of_each_key(
             await wait_for_delivery(database, "signed", "COMPLETED")
             assert (await wait_for_delivery(database, "unsigned", "FAILED"))["failure_reason"] == "http_401"
             # The same call once more, as after a crash that lost the record of the first.
-            await database.execute(REPLAY.replace("'FAILED'", "'COMPLETED'"), [1, 2], None)
+            await database.execute(REPLAY.replace("'FAILED'", "'COMPLETED'"), [1, 2], None, None)
             await wait_for_deliveries(database, 2)
     lines = [line for line in receiver.log.read_text().splitlines() if "event-" in line]
     assert [line.split("  ")[1].strip() for line in lines if signed["idempotency_key"] in line] == ["first", "again x2"]
