@@ -18,6 +18,7 @@ MAX_REASON_LENGTH = 300
 _REASONS = {
     PublishResult.UNROUTED: "no queue is bound for the routing key",
     PublishResult.RETURNED: "no queue is bound for the routing key",
+    PublishResult.TOO_LARGE: "its properties and headers do not fit into a frame of this broker: see its frame_max",
     PublishResult.NACKED: "a queue refused it, most likely because it is full",
 }
 

@@ -41,6 +41,7 @@ class PublishResult(StrEnum):
     UNKNOWN = "unknown"  # no answer in time, or the channel was lost
     CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
     NO_TARGET = "no_target"  # not sent: its exchange is not there, or this user may not publish to it
+    TOO_LARGE = "too_large"  # not sent: its properties do not fit into a frame of the connection
 
 
 # Results with which the publisher has done its work: nothing is to be published again.

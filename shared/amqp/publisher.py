@@ -17,7 +17,7 @@ from aiormq.exceptions import ChannelClosed
 
 from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
-from shared.amqp.wire import Confirms, PublishBatch
+from shared.amqp.wire import NO_LIMIT, Confirms, PublishBatch, fits
 
 # The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
@@ -41,6 +41,7 @@ class Publisher:
         self._stack = AsyncExitStack()
         self._channel: Confirms | None = None
         self._unchecked_results: frozenset[PublishResult] = frozenset()
+        self._frame_room = NO_LIMIT
         self.close_reason = ""  # why the broker closed the channel, if it did so over a message of the last publish
 
     async def __aenter__(self) -> Self:
@@ -54,8 +55,14 @@ class Publisher:
         return await self._publish(messages, lambda channel: channel.publish(messages), timeout)
 
     async def publish_raw(self, messages: Sequence[RawMessage], timeout: float) -> list[PublishResult]:
-        """Publish messages with the properties that they came with, as `publish` does."""
-        return await self._publish(messages, lambda channel: channel.publish_raw(messages), timeout)
+        """Publish messages with the properties that they came with, as `publish` does. Those that do not fit into a
+        frame are left out: the broker would close the connection, again and again. How large a frame is, the first
+        channel tells.
+        """
+        is_sent = [fits(message, self._frame_room) for message in messages]
+        sent = [message for message, its in zip(messages, is_sent, strict=True) if its]
+        results = iter(await self._publish(sent, lambda channel: channel.publish_raw(sent), timeout))
+        return [next(results) if its else PublishResult.TOO_LARGE for its in is_sent]
 
     async def _publish(
         self, messages: Sequence[object], write: Callable[[Confirms], Awaitable[PublishBatch]], timeout: float
@@ -112,6 +119,7 @@ class Publisher:
             await self._retire()
             channel = await self._stack.enter_async_context(self._broker.open_channel())
             self._channel = await channel.confirms()
+            self._frame_room = self._channel.frame_room
         return self._channel
 
     async def _redeclare_topology(self) -> None:

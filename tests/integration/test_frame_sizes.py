@@ -9,12 +9,13 @@ import pytest
 
 from shared.amqp.connection import Broker
 from shared.amqp.consuming import Inbox
-from shared.amqp.message import IncomingMessage
+from shared.amqp.message import IncomingMessage, PublishResult, RawMessage
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher
 from shared.runtime.loops import Stop
 from stack.rabbitmq import RabbitMQ
-from tests.support.eventually import PATIENCE
+from tests.support.delayed import properties
+from tests.support.eventually import PATIENCE, eventually
 from tests.support.stores import Site, Stores
 
 pytestmark = pytest.mark.own_stores
@@ -76,3 +77,23 @@ async def test_everything_can_be_parked_and_read_again(frame_max: int, site: Sit
     assert kept == [
         "a" in one.headers and (frame_max == 0 or len(one.headers["a"]) < frame_max // 4) for one in messages
     ]
+
+
+async def test_what_does_not_fit_is_left_out_and_its_neighbours_are_published(frame_max: int, site: Site) -> None:
+    small, large = (
+        RawMessage(site.names.parking, b"k", properties(headers={"a": "x" * size}), b"body") for size in (100, 20_000)
+    )
+    result = PublishResult.CONFIRMED if frame_max == 0 else PublishResult.TOO_LARGE
+    async with (
+        Broker(site.amqp_url, name="test", names=site.names).connected() as broker,
+        Publisher(broker) as publisher,
+    ):
+
+        async def neighbours_are_published() -> bool:
+            assert await publisher.publish_raw([small, large, small], PATIENCE) == [
+                PublishResult.CONFIRMED, result, PublishResult.CONFIRMED,
+            ]  # fmt: skip
+            return True
+
+        await eventually(neighbours_are_published)
+        assert await publisher.publish_raw([large], PATIENCE) == [result]

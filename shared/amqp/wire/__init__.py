@@ -9,15 +9,17 @@ patched, and no private name of a library is used.
 from shared.amqp.wire.compat import find_untested_version
 from shared.amqp.wire.connection import WireChannel, WireConnection, connect, lost_connections_as_errors
 from shared.amqp.wire.properties import read_properties
-from shared.amqp.wire.publishing import Confirms, PublishBatch, size_of_headers
+from shared.amqp.wire.publishing import NO_LIMIT, Confirms, PublishBatch, fits, size_of_headers
 
 __all__ = [
+    "NO_LIMIT",
     "Confirms",
     "PublishBatch",
     "WireChannel",
     "WireConnection",
     "connect",
     "find_untested_version",
+    "fits",
     "lost_connections_as_errors",
     "read_properties",
     "size_of_headers",

@@ -208,6 +208,11 @@ class Confirms:
         """Return a new future that is done when the channel closes, with the reason. The caller has to cancel it."""
         return self._channel.closing
 
+    @property
+    def frame_room(self) -> int:
+        """Return how many bytes a frame of the connection has room for."""
+        return self._channel.max_content_size if self._channel.max_content_size > 0 else NO_LIMIT
+
     async def publish(self, messages: Sequence[OutgoingMessage]) -> BatchWithIds:
         """Write the batch to the channel in one piece, so that no other frame of the channel comes between."""
         batch = BatchWithIds(messages, self._published + 1)
@@ -283,6 +288,11 @@ def raw_frames(message: RawMessage, channel: int, max_body: int) -> bytes:
             *_end_and_body(message.body, channel, max_body if max_body > 0 else NO_LIMIT),
         )
     )
+
+
+def fits(message: RawMessage, frame_room: int) -> bool:
+    """Return whether the properties fit into one frame, as they have to. The broker closes a connection over others."""
+    return HEADER_START - FLAGS_SIZE + len(message.header) <= frame_room
 
 
 def _end_and_body(body: bytes, channel: int, max_body: int) -> tuple[bytes, ...]:

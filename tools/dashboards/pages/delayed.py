@@ -115,7 +115,8 @@ def delayed() -> Dashboard:
                 graph(
                     "Not confirmed, by verdict",
                     "returned or unrouted: no queue is bound. nacked: a queue is full. no_target: the exchange is not "
-                    "there. unknown: no answer in time. closed: the broker closed the channel.",
+                    "there. too_large: its headers do not fit into a frame. unknown: no answer in time. closed: the "
+                    "broker closed the channel.",
                     PER_SECOND,
                     [Query(rate("delayed_messages_not_published_total", "verdict"), "{{verdict}}")],
                     span=8,
