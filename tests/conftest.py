@@ -28,7 +28,7 @@ settings.load_profile("duebell")
 
 TESTS = Path(__file__).parent
 # Where `make test` measures coverage in the process of the test. Elsewhere services are processes of their own.
-MEASURED = {"unit", "integration", "simulation"}
+MEASURED = {"cli", "integration", "simulation", "unit"}
 # Measuring makes a thousand examples of one property take twice as long, and what they reach others reach, too. And it
 # must not count as time of what has a limit on its time.
 NOT_MEASURED = {"test_bombs.py", "test_local_queue_states.py"}
