@@ -116,7 +116,8 @@ async def test_a_list_is_watched_until_ctrl_c(site: Site, database: Any) -> None
     """The second picture has what has changed since the first."""
     await insert_due(database, 1, prefix="first-")
     process = await asyncio.create_subprocess_exec(
-        "script", "-qfec", f"{sys.executable} -m cli list --watch", "/dev/null",
+        # A run of the tests in the background ignores Ctrl-C, and so would what it starts.
+        "env", "--default-signal=INT", "script", "-qfec", f"{sys.executable} -m cli list --watch", "/dev/null",
         env={**os.environ, **site.environment, "COLUMNS": "120", "LINES": "30"}, stdin=PIPE, stdout=PIPE,
     )  # fmt: skip
     assert process.stdin

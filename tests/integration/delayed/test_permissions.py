@@ -22,7 +22,7 @@ async def test_a_user_who_may_not_write_to_a_delay_exchange_gets_nothing_through
 ) -> None:
     if not site.own or stores.rabbitmq is None:
         pytest.skip("the stores are not ours, and have no roles")
-    mine = "my-app.orders"
+    mine = f"my-app.{site.prefix}orders"
     async with (
         a_delayed_sender(site) as others,
         running_consumer(site),
@@ -30,7 +30,7 @@ async def test_a_user_who_may_not_write_to_a_delay_exchange_gets_nothing_through
         await aio_pika.connect(stores.rabbitmq.url_of(APPLICATION), timeout=PATIENCE) as connection,
     ):
         exchange = await app.channel.declare_exchange(mine, ExchangeType.FANOUT, auto_delete=True)
-        queue = await app.channel.declare_queue("my-app.later", exclusive=True)
+        queue = await app.channel.declare_queue(f"my-app.{site.prefix}later", exclusive=True)
         await queue.bind(exchange)
         await declare_delay_exchange(app.channel, site.names, mine)
 
