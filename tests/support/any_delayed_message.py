@@ -121,7 +121,10 @@ def _nested(inner: st.SearchStrategy[tuple[str, bytes]]) -> st.SearchStrategy[tu
 
 
 values = scalars | _nested(scalars) | _nested(_nested(scalars) | scalars)
-fields = st.builds(lambda name, value: Field(name, *value), st.binary(max_size=8), values)
+# Hypothesis likes to try bytes that it finds in the code: these names have a meaning, and come by themselves.
+WITH_A_MEANING = {b"x-delay", b"x-deliver-at", b"duebell-id", b"duebell-user-id", b"CC", b"BCC"}
+names = st.binary(max_size=8).filter(lambda name: name not in WITH_A_MEANING)
+fields = st.builds(lambda name, value: Field(name, *value), names, values)
 short_texts = st.binary(max_size=12).map(short)
 copies = st.lists(st.binary(max_size=5), max_size=2).map(
     lambda keys: Field(b"CC", "A", b"".join(Field(b"", "S", key).typed for key in keys))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -28,6 +29,8 @@ class Load:
     app: Application
     receiver: Receiver
     phase: str = "old"
+    # When the old services were started beside the new ones.
+    old_again_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     finished: dict[str, int] = field(default_factory=dict)  # jobs whose commands are answered, by phase
     once: set[str] = field(default_factory=set)  # jobs that are published once
     called: set[str] = field(default_factory=set)  # those of them that have a webhook
