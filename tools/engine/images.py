@@ -111,7 +111,7 @@ def _fingerprint(name: str) -> str:
 
 
 def _write_registry_settings(context: Path) -> None:
-    """Write down whom this machine trusts, and its index of Python packages if it is not pypi.org."""
+    """Write down whom this machine trusts, and its index of Python packages if it has one of its own."""
     trusted = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
     shutil.copy(trusted or "/etc/ssl/certs/ca-certificates.crt", context / "authorities.crt")
     index = os.environ.get("PIP_INDEX_URL", "")
