@@ -114,9 +114,9 @@ def _write_registry_settings(context: Path) -> None:
     """Write down whom this machine trusts, and its index of Python packages if it has one of its own."""
     trusted = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
     shutil.copy(trusted or "/etc/ssl/certs/ca-certificates.crt", context / "authorities.crt")
-    index = os.environ.get("PIP_INDEX_URL", "")
-    lines = ["[global]", "cert = /etc/ssl/certs/ca-certificates.crt", *([f"index-url = {index}"] if index else [])]
-    (context / "pip.conf").write_text("\n".join(lines) + "\n")
+    settings = {"cert": "/etc/ssl/certs/ca-certificates.crt", "index-url": os.environ.get("PIP_INDEX_URL", "")}
+    lines = [f"{name} = {value}" for name, value in settings.items() if value]
+    (context / "pip.conf").write_text("\n".join(["[global]", *lines]) + "\n")
 
 
 def _docker(*arguments: str, seconds: float = 60.0) -> str | None:

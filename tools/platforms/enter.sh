@@ -11,9 +11,10 @@ packages=$cache/apt/$(basename "$base")
 mkdir -p "$layer/changes" "$layer/work" "$root" "$packages/partial" "$cache/pip"
 mount --make-rprivate /
 mount -t overlay overlay -o "lowerdir=$base,upperdir=$layer/changes,workdir=$layer/work" "$root"
-mkdir -p "$root/root/.cache/pip"
+export PIP_CACHE_DIR=/var/cache/pip
+mkdir -p "$root$PIP_CACHE_DIR"
 mount --bind "$packages" "$root/var/cache/apt/archives"
-mount --bind "$cache/pip" "$root/root/.cache/pip"
+mount --bind "$cache/pip" "$root$PIP_CACHE_DIR"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount --rbind /sys "$root/sys"
