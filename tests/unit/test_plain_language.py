@@ -25,11 +25,11 @@ THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()
 PRONOUNS = ["whoever", "whomever", "nobody", "somebody", "anybody", "everybody", "anyone", "everyone", "someone"]
 # A pronoun begins a word of a sentence or of a name: `somebody_waits` is found, too.
 PRONOUN = re.compile(rf"(?<![a-z])(?:{'|'.join(PRONOUNS)})", re.IGNORECASE)
+# Released migrations do not change, and neither do their words.
+RELEASED = ("shared/postgres/migrations/0004_lifecycle.sql", "shared/postgres/migrations/0005_lighter_deliveries.sql")
+
 # Texts that are no pronouns, by file.
 ALLOWED = {
-    # Released migrations do not change.
-    "shared/postgres/migrations/0004_lifecycle.sql": ["obeys everybody"],
-    "shared/postgres/migrations/0005_lighter_deliveries.sql": ["whoever stores it", "nobody else may delete"],
     "stack/unprivileged.py": ["`nobody`", '"nobody"'],  # the Unix user
     "tests/stack/test_postgres.py": ['"nobody"'],  # the same user
 }
@@ -101,7 +101,11 @@ def several_values(constants: list[tuple[str, str]]) -> dict[str, set[str]]:
 @pytest.mark.parametrize("directory", [*CODE, "."])
 def test_no_pronoun_stands_for_a_process_a_table_or_a_user(directory: str) -> None:
     of_directory = [file for file in files() if (Path(file).parts[0] if "/" in file else ".") == directory]
-    found = {file: pronouns_in((ROOT / file).read_text(), ALLOWED.get(file, [])) for file in of_directory}
+    found = {
+        file: pronouns_in((ROOT / file).read_text(), ALLOWED.get(file, []))
+        for file in of_directory
+        if file not in RELEASED
+    }
     assert {file: lines for file, lines in found.items() if lines} == {}
 
 
