@@ -9,19 +9,15 @@ import random
 import sys
 from pathlib import Path
 
-import msgspec
-
 from stack.directory import LOGS, STACK, run_directory
-from stack.errors import StackError
 from stack.up import stop_on_signals
+from tests.chaos.conclusion import conclude, exit_status_of, parser_of
 from tests.chaos.faults import Fault
-from tests.chaos.invariants import check
 from tests.chaos.ledger import Ledger
 from tests.chaos.progress import progress, silence_libraries
 from tests.chaos.result_table import account, as_table
 from tests.chaos.run import run
 from tests.chaos.script import MIXED, MIXED_SECONDS, full_matrix, write_script
-from tests.chaos.timeline import explain
 
 
 def main() -> int:
@@ -32,38 +28,15 @@ def main() -> int:
     wanted = MIXED if options.mixed else full_matrix(seconds)
     script = write_script(options.seed, seconds, {fault: wanted[fault] for fault in options.faults})
     print(f"Chaos: {len(script)} faults in {seconds / 60:.1f} minutes or longer, seed {options.seed}.", flush=True)
-    try:
+
+    def run_all() -> int:
         with run_directory("chaos") as directory:
             with progress(len(script)) as show:
                 ledger = asyncio.run(run(directory, options.seed, script, show))
-            return _report(ledger, options, directory / LOGS)
-    except StackError as error:
-        print(f"chaos: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nStopped. Nothing is left running.")
-        return 130
+            results = f"{_summary(ledger, options.seed)}\n\n{as_table(account(ledger))}"
+            return conclude(ledger, results, options.table, directory / LOGS, _again(options))
 
-
-def _report(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
-    table = as_table(account(ledger))
-    summary = _summary(ledger, options.seed)
-    (logs / "ledger.json").write_bytes(msgspec.json.encode(ledger))
-    options.table.write_text(f"{summary}\n\n{table}\n")
-    print(f"\n{summary}\n\n{table}\n")
-    violations = check(ledger)
-    missed = [struck for struck in ledger.struck if struck.missed]
-    for struck in missed:
-        print(f"✗ {struck.strike.label} did not happen: {struck.note}")
-    if violations:
-        print(explain(ledger, violations))
-    if violations or missed:
-        print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen.")
-        print(f"The logs, and the ledger of all that was seen, are in {logs}.")
-        print(f"To repeat the script: {_again(options)}")
-        return 1
-    print(f"All promises kept. The table is in {os.path.relpath(options.table)}, too.")
-    return 0
+    return exit_status_of(run_all)
 
 
 def _summary(ledger: Ledger, seed: int) -> str:
@@ -91,19 +64,15 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--faults", type=_faults, default=tuple(Fault), help=f"some of {', '.join(Fault.__members__)}")
+    parser.add_argument(
+        "--faults", type=parser_of(Fault), default=tuple(Fault), help=f"some of {', '.join(Fault.__members__)}"
+    )
     parser.add_argument("--mixed", action="store_true", help="the short run that is part of make test")
     parser.add_argument("--table", type=Path, default=STACK / "chaos.md", help="a file for the table")
     options = parser.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     return options
-
-
-def _faults(names: str) -> tuple[Fault, ...]:
-    if unknown := set(names.split(",")) - set(Fault.__members__):
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
-    return tuple(Fault[name] for name in names.split(","))
 
 
 if __name__ == "__main__":

@@ -10,18 +10,14 @@ import random
 import sys
 from pathlib import Path
 
-import msgspec
-
 from stack.directory import LOGS, STACK, run_directory
-from stack.errors import StackError
 from stack.up import stop_on_signals
 from tests.chaos.cluster.run import run
 from tests.chaos.cluster.table import account, as_table
+from tests.chaos.conclusion import conclude, exit_status_of, parser_of
 from tests.chaos.faults import ClusterFault
-from tests.chaos.invariants import check
 from tests.chaos.ledger import Ledger
 from tests.chaos.progress import progress, silence_libraries
-from tests.chaos.timeline import explain
 
 
 def main() -> int:
@@ -29,38 +25,16 @@ def main() -> int:
     silence_libraries()
     stop_on_signals()
     print(f"Chaos on a cluster: {len(options.faults)} faults, {options.rate:g} commands/s, seed {options.seed}.")
-    try:
+
+    def run_all() -> int:
         with run_directory("chaos-cluster") as directory:
             with progress(len(options.faults)) as show:
                 wanted = {name: getattr(options, name) for name in ("seed", "rate", "faults")}
                 ledger = asyncio.run(run(directory, show, seconds=options.minutes * 60, **wanted))
-            return _report(ledger, options, directory / LOGS)
-    except StackError as error:
-        print(f"chaos: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nStopped. Nothing is left running.")
-        return 130
+            results = f"{_summary(ledger, options)}\n\n{as_table(account(ledger))}"
+            return conclude(ledger, results, options.table, directory / LOGS, _again(options))
 
-
-def _report(ledger: Ledger, options: argparse.Namespace, logs: Path) -> int:
-    table, summary = as_table(account(ledger)), _summary(ledger, options)
-    (logs / "ledger.json").write_bytes(msgspec.json.encode(ledger))
-    options.table.write_text(f"{summary}\n\n{table}\n")
-    print(f"\n{summary}\n\n{table}\n")
-    violations = check(ledger)
-    missed = [struck for struck in ledger.struck if struck.missed]
-    for struck in missed:
-        print(f"✗ {struck.strike.label} did not happen: {struck.note}")
-    if violations:
-        print(explain(ledger, violations))
-    if violations or missed:
-        print(f"\n{len(violations)} broken promises, {len(missed)} faults that did not happen.")
-        print(f"The logs, and the ledger of all that was seen, are in {logs}.")
-        print(f"To repeat the order of faults: {_again(options)}")
-        return 1
-    print(f"All promises kept. The table is in {os.path.relpath(options.table)}, too.")
-    return 0
+    return exit_status_of(run_all)
 
 
 def _summary(ledger: Ledger, options: argparse.Namespace) -> str:
@@ -85,15 +59,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--rate", type=float, default=200.0, help="commands in a second")
     names = ", ".join(ClusterFault.__members__)
-    parser.add_argument("--faults", type=_faults, default=tuple(ClusterFault), help=f"some of {names}")
+    parser.add_argument("--faults", type=parser_of(ClusterFault), default=tuple(ClusterFault), help=f"some of {names}")
     parser.add_argument("--table", type=Path, default=STACK / "chaos-cluster.md", help="a file for the table")
     return parser.parse_args()
-
-
-def _faults(names: str) -> tuple[ClusterFault, ...]:
-    if unknown := set(names.split(",")) - set(ClusterFault.__members__):
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
-    return tuple(ClusterFault[name] for name in names.split(","))
 
 
 if __name__ == "__main__":
