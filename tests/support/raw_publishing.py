@@ -1,5 +1,6 @@
 """Messages as bytes on the wire, with properties and routing keys that no client library would write."""
 
+import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,15 +38,18 @@ class RawPublisher:
                 for start in range(0, len(body), size)
             ),
         ]
-        await self.underlay.write_queue.put(
-            ChannelFrame(payload=b"".join(frames), should_close=False, drain_future=None)
-        )
+        # Nothing takes frames from the queue once the broker has closed the connection.
+        assert not self.underlay.is_closed, "the broker has closed the connection: its log says why"
+        async with asyncio.timeout(PATIENCE):
+            await self.underlay.write_queue.put(
+                ChannelFrame(payload=b"".join(frames), should_close=False, drain_future=None)
+            )
 
     async def is_through(self) -> None:
         """Wait for an answer, which shows that the broker has read everything sent before. To ask this, no user needs a
         right.
         """
-        await self.channel.set_qos(prefetch_count=1)
+        await self.channel.set_qos(prefetch_count=1, timeout=PATIENCE)
 
 
 def short(text: bytes) -> bytes:
