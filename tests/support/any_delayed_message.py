@@ -99,8 +99,8 @@ def _number(kind: str, number: float) -> bytes:
     return struct.pack(NUMBERS[kind], number)
 
 
-# RabbitMQ closes the connection of whoever sends a float that is not a finite number, and turns a boolean byte other
-# than 0 into 1.
+# RabbitMQ closes a connection that sends a float which is not a finite number, and turns a boolean byte other than 0
+# into 1.
 scalars: st.SearchStrategy[tuple[str, bytes]] = st.one_of(
     st.sampled_from([b"\0", b"\1"]).map(lambda value: ("t", value)),
     st.sampled_from(["S", "x"]).flatmap(lambda kind: st.binary(max_size=12).map(lambda value: (kind, value))),
