@@ -99,10 +99,10 @@ async def list_changes(
 
 
 def _change(row: dict[str, object]) -> Change:
-    names = ("at", "life", "revision", "sequence", "due_at", "by_user", "app_id", "operator", "note")
+    names = ("at", "what", "life", "revision", "sequence", "due_at", "by_user", "app_id", "operator", "note")
     details = orjson.loads(str(row["details"] or "{}"))
     values = {name: row[name] for name in names}
-    return Change(str(row["job_id"]), Entry(what=What(str(row["what"])), details=details, **values))  # type: ignore[arg-type]
+    return Change(str(row["job_id"]), Entry(details=details, **values))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

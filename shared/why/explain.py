@@ -27,7 +27,7 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     """
     times = Times(facts, zone)
     newest = facts.entries[0] if facts.entries else None
-    if newest is not None and newest.what is What.REJECTED:
+    if newest is not None and newest.what == What.REJECTED:
         return explain_rejected(facts, newest, times)
     if facts.job is None and facts.delayed:
         return explain_waiting(facts, times)
@@ -35,7 +35,7 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
         return explain_last_message(newest, times)
     if facts.job is None:
         return explain_gone(facts, newest, times)
-    if newest is not None and newest.what is What.DUPLICATE:
+    if newest is not None and newest.what == What.DUPLICATE:
         return explain_duplicate(facts, facts.job, newest, times)
     return _explain_state(facts, facts.job, times)
 

@@ -35,10 +35,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of `history`."""
+    """A row of `history`. `what` is a What; in a row that a newer release wrote, perhaps another word."""
 
     at: datetime
-    what: What
+    what: str
     life: int | None = None
     revision: int | None = None
     sequence: int | None = None

@@ -14,9 +14,9 @@ def explain_last_firing(facts: Facts, job: Job, times: Times) -> Explanation | N
     entry = facts.newest(What.FIRED, What.UNROUTED, What.DROPPED)
     if entry is None or _is_outdated(entry, job):
         return None
-    if entry.what is What.DROPPED:
+    if entry.what == What.DROPPED:
         return _dropped(facts, job, entry, times)
-    if entry.what is What.UNROUTED:
+    if entry.what == What.UNROUTED:
         return _unrouted(facts, job, entry, times)
     fired = f"Fired {times.at(entry.at)}{late_by(entry)}"
     if job.webhook_url is not None:
@@ -31,7 +31,7 @@ def _is_outdated(entry: Entry, job: Job) -> bool:
     """Whether the job has fired since. With HISTORY=changes the history does not tell of it."""
     if "trigger_id" in entry.details:
         return False
-    if entry.what is What.DROPPED:
+    if entry.what == What.DROPPED:
         return job.last_due_at is not None and entry.due_at is not None and entry.due_at < job.last_due_at
     return entry.sequence is not None and entry.sequence < job.sequence
 

@@ -27,7 +27,7 @@ def explain_pending(facts: Facts, job: Job, times: Times) -> Explanation:
     is_changed_since = change is not None and (firing is None or firing.at < change.at)
     if not is_changed_since and (last := explain_last_firing(facts, job, times)) and last.cause not in WELL:
         return Explanation(last.cause, f"{last.says} Its next run is {next_run}.", last.to_do)
-    if is_changed_since and change is not None and change.what is What.RESCHEDULED:
+    if is_changed_since and change is not None and change.what == What.RESCHEDULED:
         says = f"Not yet: due {next_run}. Revision {change.revision} from {who(change)} replaced the one before it, "
         return Explanation(Cause.REPLACED, f"{says}{times.at(change.at)}.{_was_due(change, times)}")
     last_run = f" It last fired for {times.at(job.last_due_at)}." if job.last_due_at is not None else ""
@@ -72,7 +72,7 @@ def _since(facts: Facts, times: Times) -> str:
     """Return since when the broker refuses: the oldest of the newest refusals in a row."""
     first = None
     for entry in facts.entries:
-        if entry.what is What.REFUSED:
+        if entry.what == What.REFUSED:
             first = entry
         elif first is not None:
             break

@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 
 from shared.contract.delayed import number_in
-from shared.contract.history import What
 from shared.contract.job_status import JobStatus
 from shared.postgres.pool import Connection
 from shared.reading.delayed import find_messages
@@ -44,7 +43,7 @@ async def read_entries(connection: Connection, job_id: str, limit: int = MAX_ENT
 
 
 def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(**{**row, "what": What(row["what"]), "details": orjson.loads(row["details"] or b"{}")})
+    return Entry(**{**row, "details": orjson.loads(row["details"] or b"{}")})
 
 
 READ_LAST_DELIVERIES = """

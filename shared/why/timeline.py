@@ -14,7 +14,8 @@ MAX_ERRORS_LENGTH = 300
 
 def describe_entry(entry: Entry) -> str:
     """Say in a few words what the entry tells, without when and who."""
-    describe = _of_message if "delayed" in entry.details and entry.what is not What.REFUSED else _DESCRIBED[entry.what]
+    is_of_message = "delayed" in entry.details and entry.what != What.REFUSED
+    describe = _of_message if is_of_message else _DESCRIBED.get(entry.what, _of_newer_release)
     described = describe(entry)
     bulk = f"bulk {entry.details['bulk']}" if "bulk" in entry.details else ""
     return ", ".join(filter(None, (described, bulk, entry.note and f"note: {entry.note}")))
@@ -24,13 +25,13 @@ def _of_message(entry: Entry) -> str:
     details = entry.details
     key = f" with key {details['routing_key']}" if "routing_key" in details else ""
     late = f", {describe_duration(entry.at - entry.due_at)} late" if _is_late(entry) and entry.due_at else ""
-    replaced = ", instead of an earlier one" if entry.what is What.RESCHEDULED else ""
+    replaced = ", instead of an earlier one" if entry.what == What.RESCHEDULED else ""
     exchange = exchange_label(str(details.get("exchange", "")))
     return f"delayed message {details['delayed']} to {exchange}{key}{late}{replaced}"
 
 
 def _is_late(entry: Entry) -> bool:
-    return entry.what is What.FIRED and entry.due_at is not None and entry.at > entry.due_at
+    return entry.what == What.FIRED and entry.due_at is not None and entry.at > entry.due_at
 
 
 def _accepted(entry: Entry) -> str:
@@ -112,6 +113,10 @@ def _bulk(entry: Entry) -> str:
     return f"{details.get('action', '?')} of {_selected(details.get('selector', {}))}: {changed} changed"
 
 
+def _of_newer_release(_: Entry) -> str:
+    return ""  # its word has to do
+
+
 def _selected(selector: Mapping[str, Any]) -> str:
     labels = [f"{key}={value}" for key, value in selector.get("labels", {}).items()]
     topic = [f"topic {selector['topic']}"] if "topic" in selector else []
@@ -119,7 +124,7 @@ def _selected(selector: Mapping[str, Any]) -> str:
     return ", ".join([*labels, *topic, *begins])
 
 
-_DESCRIBED: Mapping[What, Callable[[Entry], str]] = {
+_DESCRIBED: Mapping[str, Callable[[Entry], str]] = {
     What.ACCEPTED: _accepted,
     What.RESCHEDULED: _rescheduled,
     What.DUPLICATE: _errors,

@@ -46,7 +46,7 @@ def _delivery_of(facts: Facts, entry: Entry) -> Delivery | None:
 def _not_stored(facts: Facts, fired: str, entry: Entry, times: Times) -> Explanation:
     ended = facts.newest(What.DELIVERED, What.DELIVERY_FAILED)
     if ended is not None and ended.sequence == entry.sequence:
-        cause = Cause.WEBHOOK_ANSWERED if ended.what is What.DELIVERED else Cause.WEBHOOK_FAILED
+        cause = Cause.WEBHOOK_ANSWERED if ended.what == What.DELIVERED else Cause.WEBHOOK_FAILED
         return Explanation(cause, f"{fired}. Its webhook: {describe_entry(ended)}, {times.at(ended.at)}.")
     if facts.runs("delivery"):
         says = f"{fired}. The delivery service runs but has not stored its event yet."

@@ -9,6 +9,9 @@ import asyncpg
 import pytest
 
 from shared.postgres.migrate import migrate
+from shared.reading.history import HistoryWanted, list_changes
+from shared.why.store import read_facts
+from shared.why.timeline import describe_entry
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
 from tests.support.eventually import eventually
@@ -74,6 +77,15 @@ async def test_a_rejected_command_is_found_by_the_id_that_it_carried(
     assert (await details(database, "tea"))[0]["errors"] == ["pyload: is not a field of this command"]
     assert await told(database, "nope", "what") == ["rejected"]
     assert await told(database, "gone", "what", "revision") == [("closed", 7)]
+
+
+async def test_a_word_that_a_newer_release_has_written_is_read(database: Any) -> None:
+    await database.execute("insert into history (job_id, what, note) values ('tea', 'postponed', 'by a week')")
+    assert [entry.what for entry in (await read_facts(database, "tea")).entries] == ["postponed"]
+    page = await list_changes(database, HistoryWanted(), 10)
+    assert [(change.entry.what, describe_entry(change.entry)) for change in page.changes] == [
+        ("postponed", "note: by a week")
+    ]
 
 
 async def test_an_occurrence_is_told_when_it_is_published(site: Site, app: Application, database: Any) -> None:

@@ -44,7 +44,7 @@ def a_done_job(**values: Any) -> Job:
     return a_job(**{**done, **values})
 
 
-def an_entry(what: What, minutes_ago: float = 1, **values: Any) -> Entry:
+def an_entry(what: str, minutes_ago: float = 1, **values: Any) -> Entry:
     return Entry(what=what, at=NOW - minutes_ago * MINUTE, **values)
 
 

@@ -7,6 +7,7 @@ from shared.contract.job_status import JobStatus
 from shared.why.explain import explain
 from shared.why.explanation import Cause
 from shared.why.facts import Facts, Listener
+from shared.why.timeline import describe_entry
 from tests.unit.why.facts import (
     MINUTE,
     NOW,
@@ -307,6 +308,12 @@ def test_a_webhook_that_no_service_can_call() -> None:
 def test_a_webhook_that_is_called_for_the_first_time_now() -> None:
     waits = an_open_delivery(attempts=0, last_status_code=None)
     assert line(facts(a_done_job(webhook_url=HOOK), a_firing(), deliveries=[waits]))[0] is Cause.WEBHOOK_WAITS
+
+
+def test_a_word_of_a_newer_release_is_no_failure() -> None:
+    newer = an_entry("postponed", note="holidays", details={"by": 3})
+    assert line(facts(a_job(), newer))[0] is Cause.NOT_YET
+    assert describe_entry(newer) == "note: holidays"
 
 
 def test_a_trigger_is_told_by_its_own_delivery() -> None:
