@@ -60,6 +60,7 @@ class Delivery:
 
     id: int
     sequence: int
+    due_at: datetime
     trigger_id: str | None = None  # of an occurrence outside the rule
     status: str
     host: str

@@ -28,7 +28,9 @@ def explain_last_firing(facts: Facts, job: Job, times: Times) -> Explanation | N
 
 
 def _is_outdated(entry: Entry, job: Job) -> bool:
-    """Whether the job has fired since. With HISTORY=changes the history does not tell of it."""
+    """Whether the job has fired since, or in a later life of its id. With HISTORY=changes no entry tells of that."""
+    if entry.life is not None and entry.life < job.life:
+        return True
     if "trigger_id" in entry.details:
         return False
     if entry.what == What.DROPPED:

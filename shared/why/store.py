@@ -47,7 +47,7 @@ def _entry(row: dict[str, Any]) -> Entry:
 
 
 READ_LAST_DELIVERIES = """
-select d.id, d.sequence, d.trigger_id, d.status, d.host, coalesce(a.number, 0) as attempts,
+select d.id, d.sequence, d.due_at, d.trigger_id, d.status, d.host, coalesce(a.number, 0) as attempts,
        d.max_retries + 1 as attempts_allowed, d.next_attempt_at, d.finished_at, d.failure_reason, d.secret,
        a.status_code as last_status_code, a.error as last_error, a.answer as last_answer
   from (select * from deliveries where job_id = $1 order by id desc limit $2) d

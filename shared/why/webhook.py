@@ -21,7 +21,7 @@ _WORDS = {
 
 def explain_webhook(facts: Facts, fired: str, entry: Entry, times: Times) -> Explanation:
     """Say how the call stands that follows the event. `fired` tells of the event."""
-    delivery = _delivery_of(facts, entry)
+    delivery = delivery_of(facts, entry)
     if delivery is None:
         return _not_stored(facts, fired, entry, times)
     match delivery.status:
@@ -37,15 +37,15 @@ def explain_webhook(facts: Facts, fired: str, entry: Entry, times: Times) -> Exp
             return _open(facts, delivery, fired, times)
 
 
-def _delivery_of(facts: Facts, entry: Entry) -> Delivery | None:
-    trigger_id = entry.details.get("trigger_id")
-    of_occurrence = (one for one in facts.deliveries if (one.sequence, one.trigger_id) == (entry.sequence, trigger_id))
-    return next(of_occurrence, None)
+def delivery_of(facts: Facts, entry: Entry) -> Delivery | None:
+    """Return the newest call of the occurrence. Its moment tells it from that of an earlier life of the id."""
+    occurrence = (entry.sequence, entry.due_at, entry.details.get("trigger_id"))
+    return next((one for one in facts.deliveries if (one.sequence, one.due_at, one.trigger_id) == occurrence), None)
 
 
 def _not_stored(facts: Facts, fired: str, entry: Entry, times: Times) -> Explanation:
     ended = facts.newest(What.DELIVERED, What.DELIVERY_FAILED)
-    if ended is not None and ended.sequence == entry.sequence:
+    if ended is not None and (ended.sequence, ended.due_at) == (entry.sequence, entry.due_at):
         cause = Cause.WEBHOOK_ANSWERED if ended.what == What.DELIVERED else Cause.WEBHOOK_FAILED
         return Explanation(cause, f"{fired}. Its webhook: {describe_entry(ended)}, {times.at(ended.at)}.")
     if facts.runs("delivery"):

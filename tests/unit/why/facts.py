@@ -60,6 +60,7 @@ def a_delivery(**values: Any) -> Delivery:
     delivery: dict[str, Any] = {
         "id": 7,
         "sequence": 1,
+        "due_at": NOW - MINUTE,
         "status": "COMPLETED",
         "host": "example.com:443",
         "attempts": 1,

@@ -316,6 +316,19 @@ def test_a_word_of_a_newer_release_is_no_failure() -> None:
     assert describe_entry(newer) == "note: holidays"
 
 
+def test_a_call_of_an_earlier_life_does_not_stand_for_that_of_this_one() -> None:
+    earlier = a_delivery(due_at=NOW - 60 * MINUTE)
+    given = facts(a_done_job(webhook_url=HOOK, life=2), a_firing(life=2), deliveries=[earlier])
+    assert line(given)[0] is Cause.NO_DELIVERY
+    ended = an_entry(What.DELIVERED, 60, sequence=1, due_at=NOW - 60 * MINUTE)
+    assert line(facts(a_done_job(webhook_url=HOOK, life=2), a_firing(life=2), ended))[0] is Cause.NO_DELIVERY
+
+
+def test_an_occurrence_of_an_earlier_life_is_not_the_last_one() -> None:
+    unrouted = an_entry(What.UNROUTED, 60, sequence=1, life=1, details={"routing_key": "due.event.mony.due"})
+    assert line(facts(a_done_job(life=2), unrouted))[0] is Cause.FIRED
+
+
 def test_a_trigger_is_told_by_its_own_delivery() -> None:
     triggered = a_firing(details={"trigger_id": "try-1"})
     deliveries = [a_delivery(trigger_id=None), an_open_delivery(trigger_id="try-1")]
