@@ -15,7 +15,7 @@ from shared.contract.job_status import JobStatus
 from shared.why.commands import explain_cancelled, explain_duplicate, explain_gone, explain_paused, explain_rejected
 from shared.why.delayed import explain_last_message, explain_waiting, is_of_message
 from shared.why.explanation import Cause, Explanation
-from shared.why.facts import Facts, Job
+from shared.why.facts import Entry, Facts, Job
 from shared.why.firing import explain_last_firing
 from shared.why.pending import explain_pending
 from shared.why.sentences import Times
@@ -26,7 +26,7 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     of this machine.
     """
     times = Times(facts, zone)
-    newest = facts.entries[0] if facts.entries else None
+    newest = _newest_entry(facts)
     if newest is not None and newest.what == What.REJECTED:
         return explain_rejected(facts, newest, times)
     if facts.job is None and facts.delayed:
@@ -38,6 +38,13 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     if newest is not None and newest.what == What.DUPLICATE:
         return explain_duplicate(facts, facts.job, newest, times)
     return _explain_state(facts, facts.job, times)
+
+
+def _newest_entry(facts: Facts) -> Entry | None:
+    """Return the newest entry, unless the job has fired since. With HISTORY=changes no entry tells of that."""
+    newest = next(iter(facts.entries), None)
+    last_due_at = facts.job.last_due_at if facts.job is not None else None
+    return None if newest and last_due_at and newest.at < last_due_at else newest
 
 
 def _explain_state(facts: Facts, job: Job, times: Times) -> Explanation:

@@ -6,14 +6,14 @@ from shared.contract.names import due_routing_key
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
 from shared.why.sentences import Times, command, counted, late_by
-from shared.why.webhook import explain_webhook
+from shared.why.webhook import delivery_of, explain_webhook
 
 
 def explain_last_firing(facts: Facts, job: Job, times: Times) -> Explanation | None:
-    """Say what became of the last occurrence; None if the history tells of none."""
+    """Say what became of the last occurrence; None if neither the history nor a call of its webhook tells of it."""
     entry = facts.newest(What.FIRED, What.UNROUTED, What.DROPPED)
     if entry is None or _is_outdated(entry, job):
-        return None
+        return _explain_call(facts, job, times)
     if entry.what == What.DROPPED:
         return _dropped(facts, job, entry, times)
     if entry.what == What.UNROUTED:
@@ -25,6 +25,18 @@ def explain_last_firing(facts: Facts, job: Job, times: Times) -> Explanation | N
     if ended is not None and ended.at >= entry.at and job.next_run_at is None:
         return Explanation(Cause.RULE_ENDED, f"Its rule has ended. {fired}.{_heard_by(facts)}")
     return Explanation(Cause.FIRED, f"{fired}.{_heard_by(facts)}")
+
+
+def _explain_call(facts: Facts, job: Job, times: Times) -> Explanation | None:
+    """Explain the call of the last occurrence by the rows of the job and the delivery. With HISTORY=changes or off the
+    history does not tell of the occurrence.
+    """
+    if job.last_due_at is None:
+        return None
+    fired = Entry(at=job.last_due_at, what=What.FIRED, sequence=job.sequence, due_at=job.last_due_at)
+    if delivery_of(facts, fired) is None:
+        return None
+    return explain_webhook(facts, f"Fired for {times.at(job.last_due_at)}", fired, times)
 
 
 def _is_outdated(entry: Entry, job: Job) -> bool:

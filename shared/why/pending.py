@@ -24,7 +24,9 @@ def explain_pending(facts: Facts, job: Job, times: Times) -> Explanation:
         return _late(facts, job.next_run_at, times)
     next_run = times.at(job.next_run_at)
     change, firing = facts.newest(*COMMANDS), facts.newest(*FIRINGS)
-    is_changed_since = change is not None and (firing is None or firing.at < change.at)
+    # With HISTORY=changes the history does not tell of an occurrence that was published, and the job's row does.
+    last_fired_at = max(filter(None, (firing.at if firing else None, job.last_due_at)), default=None)
+    is_changed_since = change is not None and (last_fired_at is None or last_fired_at < change.at)
     if not is_changed_since and (last := explain_last_firing(facts, job, times)) and last.cause not in WELL:
         return Explanation(last.cause, f"{last.says} Its next run is {next_run}.", last.to_do)
     if is_changed_since and change is not None and change.what == What.RESCHEDULED:

@@ -68,6 +68,13 @@ def test_a_command_of_another_user_than_the_owner() -> None:
     )
 
 
+def test_a_command_that_changed_nothing_before_the_last_ring_is_not_what_matters() -> None:
+    rejected = an_entry(What.REJECTED, 5, details={"errors": ["cron: six fields"]})
+    duplicate = an_entry(What.DUPLICATE, 5, revision=1, details={"errors": ["revision: 1 is in use"]})
+    for entry in (rejected, duplicate):
+        assert line(facts(a_done_job(), entry))[0] is Cause.FIRED, "HISTORY=changes does not tell of the ring"
+
+
 def test_a_request_that_a_cancel_has_overtaken() -> None:
     late = an_entry(What.DUPLICATE, 1, revision=1, by_user="shop", details={"errors": ["id: the job is cancelled"]})
     closed = an_entry(What.CLOSED, 2, revision=1, by_user="shop")
@@ -327,6 +334,19 @@ def test_a_call_of_an_earlier_life_does_not_stand_for_that_of_this_one() -> None
 def test_an_occurrence_of_an_earlier_life_is_not_the_last_one() -> None:
     unrouted = an_entry(What.UNROUTED, 60, sequence=1, life=1, details={"routing_key": "due.event.mony.due"})
     assert line(facts(a_done_job(life=2), unrouted))[0] is Cause.FIRED
+
+
+def test_a_webhook_is_told_of_although_the_history_leaves_its_ring_out() -> None:
+    accepted = an_entry(What.ACCEPTED, 5, revision=1)
+    failed = a_delivery(status="FAILED", failure_reason="http_404", attempts=1, last_status_code=404)
+    assert line(facts(a_done_job(webhook_url=HOOK), accepted, deliveries=[failed])) == (
+        Cause.WEBHOOK_FAILED,
+        "Fired for 2026-07-10 08:59:00 UTC, 60 s ago. Its webhook failed after 1 attempt: example.com:443 answered 404"
+        ". Mend the receiver, then `duebell deliveries replay 7`.",
+    )
+    rule = a_job(webhook_url=HOOK, timezone="UTC", sequence=1, last_due_at=NOW - MINUTE)
+    assert line(facts(rule, accepted, deliveries=[failed]))[0] is Cause.WEBHOOK_FAILED
+    assert line(facts(rule, an_entry(What.RESCHEDULED, 0.5), deliveries=[failed]))[0] is Cause.REPLACED
 
 
 def test_a_trigger_is_told_by_its_own_delivery() -> None:
