@@ -4,7 +4,7 @@ from shared.contract.delayed import exchange_label
 from shared.contract.history import What
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts
-from shared.why.pending import OVERDUE_AFTER
+from shared.why.pending import OVERDUE_AFTER, waits_for_producer
 from shared.why.sentences import Times, command, late_by, noted, who
 
 
@@ -13,7 +13,7 @@ def explain_waiting(facts: Facts, times: Times) -> Explanation:
     first, more = facts.delayed[0], len(facts.delayed) - 1
     to = f"the exchange {first.exchange} with the routing key {first.routing_key or '(empty)'}"
     others = f" {more} more wait under this id." if more else ""
-    if first.refusals and first.retry_at is not None:
+    if first.refusals and first.retry_at is not None and not waits_for_producer(facts, first.retry_at):
         says = (
             f"A delayed message, due {times.at(first.due_at)}, is not taken by RabbitMQ for {to}: "
             f"{first.refused_because} ({first.refusals} in a row). It is tried again {times.at(first.retry_at)}."

@@ -18,7 +18,7 @@ FIRINGS = (What.FIRED, What.UNROUTED, What.DROPPED)
 
 def explain_pending(facts: Facts, job: Job, times: Times) -> Explanation:
     """Say what the job waits for. A problem with its last occurrence comes before the wait for the next."""
-    if job.refusals and job.retry_at is not None:
+    if job.refusals and job.retry_at is not None and not waits_for_producer(facts, job.retry_at):
         return _refused(facts, job, times)
     if job.next_run_at is not None and facts.now - job.next_run_at > OVERDUE_AFTER:
         return _late(facts, job.next_run_at, times)
@@ -34,6 +34,11 @@ def explain_pending(facts: Facts, job: Job, times: Times) -> Explanation:
         return Explanation(Cause.REPLACED, f"{says}{times.at(change.at)}.{_was_due(change, times)}")
     last_run = f" It last fired for {times.at(job.last_due_at)}." if job.last_due_at is not None else ""
     return Explanation(Cause.NOT_YET, f"Not yet: due {next_run}.{last_run}")
+
+
+def waits_for_producer(facts: Facts, at: datetime) -> bool:
+    """Whether the moment of the next try has passed, and no producer runs that could try."""
+    return facts.now - at > OVERDUE_AFTER and not facts.runs("producer")
 
 
 def _was_due(change: Entry, times: Times) -> str:

@@ -92,6 +92,8 @@ def _forbidden(delivery: Delivery, fired: str, replay: str) -> Explanation:
 
 
 def _open(facts: Facts, delivery: Delivery, fired: str, times: Times) -> Explanation:
+    if not facts.runs("delivery"):
+        return _no_service(facts, fired, times)
     host = delivery.host
     again = f"the next attempt is {times.at(delivery.next_attempt_at)}"
     if delivery.reason == "secret_missing":
@@ -101,8 +103,6 @@ def _open(facts: Facts, delivery: Delivery, fired: str, times: Times) -> Explana
         left = describe_duration(pause)
         says = f"{fired}. Its webhook waits: calls to {host} failed, so it is left alone for {left} more."
         return Explanation(Cause.BREAKER_OPEN, says, "Mend the receiver: it is called again by itself.")
-    if not facts.runs("delivery"):
-        return _no_service(facts, fired, times)
     if not delivery.attempts:
         return Explanation(Cause.WEBHOOK_WAITS, f"{fired}. Its webhook {host} is called for the first time now.")
     left = counted(delivery.attempts_allowed - delivery.attempts, "attempt")

@@ -50,6 +50,8 @@ def test_a_message_that_waits_for_a_producer() -> None:
     assert said(late)[0] is Cause.LATE
     cause, line = said(late, processes=running("consumer"))
     assert (cause, line.endswith("and no producer runs. Start a producer.")) == (Cause.NO_PRODUCER, True)
+    refused = waiting(due_at=NOW - 2 * MINUTE, refusals=1, retry_at=NOW - MINUTE, refused_because="nothing is bound")
+    assert said(refused, processes=running("consumer"))[0] is Cause.NO_PRODUCER
 
 
 def test_a_message_that_waits_no_more() -> None:

@@ -188,6 +188,14 @@ def test_a_full_queue_refuses_the_event() -> None:
     assert "most likely a queue that is bound for this key is full" in line(facts(job, *entries))[1]
 
 
+def test_a_refused_event_that_no_producer_can_try_again() -> None:
+    entry = an_entry(What.REFUSED, 10, details={"reason": "nacked", "routing_key": "due.event.money.due"})
+    job = a_job(next_run_at=NOW - 10 * MINUTE, refusals=1, retry_at=NOW - 9 * MINUTE)
+    stopped = running("producer", seen_at=NOW - 10 * MINUTE, is_running=False)
+    assert line(facts(job, entry, processes=stopped))[0] is Cause.NO_PRODUCER
+    assert line(facts(job, entry))[0] is Cause.REFUSED
+
+
 def test_a_rule_that_the_producer_cannot_read() -> None:
     entry = an_entry(What.REFUSED, details={"reason": "the rule cannot be read"})
     job = a_job(next_run_at=NOW - MINUTE, refusals=1, retry_at=NOW + MINUTE)
@@ -310,6 +318,9 @@ def test_a_webhook_that_no_service_can_call() -> None:
         "UTC, 2 min ago. Start the delivery service.",
     )
     assert line(facts(a_done_job(webhook_url=HOOK), a_firing()))[0] is Cause.NO_DELIVERY
+    waits = an_open_delivery(secret="billing", last_status_code=None, last_error="secret_missing")
+    tried = facts(a_done_job(webhook_url=HOOK), a_firing(), deliveries=[waits], processes=processes)
+    assert line(tried)[0] is Cause.NO_DELIVERY
 
 
 def test_a_webhook_that_is_called_for_the_first_time_now() -> None:
