@@ -92,8 +92,8 @@ TONES = {
     **dict.fromkeys(("fired", "webhook_answered"), "good"),
     **dict.fromkeys(("not_yet", "replaced", "rule_ended", "webhook_waits"), "info"),
     **dict.fromkeys(
-        ("paused", "cancelled", "closed", "duplicate", "overtaken", "misfire", "webhook_retries", "breaker_open",
-         "never_heard", "forgotten"),
+        ("paused", "cancelled", "closed", "duplicate", "overtaken", "too_late", "misfire", "webhook_retries",
+         "breaker_open", "never_heard", "forgotten"),
         "warn",
     ),
     **dict.fromkeys(

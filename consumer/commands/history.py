@@ -38,7 +38,7 @@ def tell_refused(commands: Sequence[Refused]) -> Iterator[HistoryEntry]:
     """
     for command in commands:
         if command.id is not None and command.parked:
-            yield _rejected(command.id.replace("\0", ""), command, command.errors)
+            yield _rejected(command.id.replace("\0", ""), command, command.errors, parked=True)
 
 
 def tell_requests(
@@ -109,15 +109,17 @@ def _tell_unchanged(command: AnyCommand, answer: Answer) -> Iterator[HistoryEntr
     if command.id is None or not answer.errors:
         return
     if answer.outcome is Outcome.REJECTED:
-        yield _rejected(command.id, command, answer.errors)
+        yield _rejected(command.id, command, answer.errors, parked=answer.parked)
     elif answer.outcome is Outcome.DUPLICATE and isinstance(command, Schedule):
         yield _entry(command.id, command, What.DUPLICATE, revision=command.revision, details={"errors": answer.errors})
 
 
-def _rejected(job_id: str, command: AnyCommand, errors: Sequence[str]) -> HistoryEntry:
+def _rejected(job_id: str, command: AnyCommand, errors: Sequence[str], *, parked: bool) -> HistoryEntry:
     details: dict[str, object] = {"errors": errors}
     if not isinstance(command, Refused):
         details["command"] = type(command).__name__.lower()
+    if not parked:
+        details["parked"] = False
     return _entry(job_id, command, What.REJECTED, details=details)
 
 

@@ -7,11 +7,19 @@ from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
 from shared.why.sentences import Times, command, noted, who
 
+FREE = "The id is free: schedule it again."
+
+
+def _use_again(job: Job) -> str:
+    return f"To use the id again, schedule it with a revision higher than {job.revision}."
+
 
 def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:
     """Say which command was rejected and why, and what the job does all the same."""
     kind = entry.details.get("command", "message")
     says = f"The last {kind} was rejected: {'; '.join(entry.errors)}. It came from {who(entry)}, {times.at(entry.at)}."
+    if entry.details.get("parked") is False:
+        return _explain_too_late(facts.job, says, times)
     if facts.job is not None:
         says += f" The job stands as before: {facts.job.status}."
     if NOT_THE_OWNER in entry.errors:
@@ -23,6 +31,15 @@ def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:
         return Explanation(Cause.REJECTED, says, "Send it again, mended.")
     parked = command("parked", "list", "--job", facts.job_id)
     return Explanation(Cause.REJECTED, says, f"Send it again, mended. The message as it came is parked: {parked}.")
+
+
+def _explain_too_late(job: Job | None, says: str, times: Times) -> Explanation:
+    """Explain a command for a job that had ended. It was answered, and not parked: it would be too late again."""
+    if job is None:
+        return Explanation(Cause.TOO_LATE, says, FREE)
+    if job.last_due_at is not None:
+        says += f" The job last fired for {times.at(job.last_due_at)}."
+    return Explanation(Cause.TOO_LATE, says, _use_again(job))
 
 
 def explain_gone(facts: Facts, newest: Entry | None, times: Times) -> Explanation:
@@ -37,7 +54,7 @@ def explain_gone(facts: Facts, newest: Entry | None, times: Times) -> Explanatio
     return Explanation(
         Cause.FORGOTTEN,
         f"The job has ended and its row is deleted. What is known of it last: {newest.what}, {times.at(newest.at)}.",
-        "The id is free: schedule it again.",
+        FREE,
     )
 
 
@@ -69,7 +86,7 @@ def explain_cancelled(facts: Facts, job: Job, times: Times) -> Explanation:
     at = times.at(entry.at if entry else job.finished_at)
     sender = f" by {who(entry)}" if entry else ""
     note = noted(entry) if entry else ""
-    to_do = f"To use the id again, schedule it with a revision higher than {job.revision}."
+    to_do = _use_again(job)
     if job.life == 0:
         says = f"Cancelled{sender} before any request came, {at}{note}. The revisions up to {job.revision} are closed."
         return Explanation(Cause.CLOSED, says, to_do)

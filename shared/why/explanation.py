@@ -11,6 +11,7 @@ class Cause(StrEnum):
     FORGOTTEN = "forgotten"  # the id has ended, and retention has deleted its row
     REJECTED = "rejected"
     NOT_THE_OWNER = "not_the_owner"
+    TOO_LATE = "too_late"  # the last command came when the job had ended
     OVERTAKEN = "overtaken"  # a cancel came before its request
     CLOSED = "closed"  # a cancel came, and no request yet
     DUPLICATE = "duplicate"  # the last request changed nothing

@@ -66,6 +66,9 @@ async def _make_situations(
 
     later = datetime.now(UTC) + timedelta(hours=1)
     await app.binds(f"{app.names.prefix}full", FULL, **{"x-max-length": 0, "x-overflow": "reject-publish"})
+    await schedule("too-late")
+    await app.hears(1)
+    await app.ask({"id": "too-late"}, key="schedule.cancel", app_id="shop", user_id=user)
     await schedule("rejected", rrule="FREQ=NEVER")
     await schedule("not-the-owner", later)
     await app.cancel("not-the-owner")

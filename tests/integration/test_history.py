@@ -73,10 +73,13 @@ async def test_a_rejected_command_is_found_by_the_id_that_it_carried(
         await app.ask({"id": "tea", "at": "2031-07-10T09:00:00", "pyload": 1})
         await app.ask({"id": "nope"}, key="schedule.pause")
         await app.ask({"id": "gone", "revision": 7}, key="schedule.cancel")
+        await app.ask({"id": "gone"}, key="schedule.pause")
     assert await told(database, "tea", "what") == ["rejected"]
     assert (await details(database, "tea"))[0]["errors"] == ["pyload: is not a field of this command"]
     assert await told(database, "nope", "what") == ["rejected"]
-    assert await told(database, "gone", "what", "revision") == [("closed", 7)]
+    assert await told(database, "gone", "what", "revision") == [("closed", 7), ("rejected", None)]
+    late = {"errors": ["id: the job is cancelled"], "command": "pause", "parked": False}
+    assert (await details(database, "gone"))[1] == late, "it is answered, and not parked"
 
 
 async def test_a_word_that_a_newer_release_has_written_is_read(database: Any) -> None:

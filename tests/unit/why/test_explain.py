@@ -75,6 +75,18 @@ def test_a_command_that_changed_nothing_before_the_last_ring_is_not_what_matters
         assert line(facts(a_done_job(), entry))[0] is Cause.FIRED, "HISTORY=changes does not tell of the ring"
 
 
+def test_a_command_that_came_when_the_job_had_ended_is_not_said_to_be_parked() -> None:
+    details = {"errors": ["id: the cancel came late, the job is done"], "command": "cancel", "parked": False}
+    late = an_entry(What.REJECTED, 0.5, app_id="log-in", details=details)
+    assert line(facts(a_done_job(), late, a_firing())) == (
+        Cause.TOO_LATE,
+        "The last cancel was rejected: id: the cancel came late, the job is done. It came from log-in, 2026-07-10 "
+        "08:59:30 UTC, 30 s ago. The job last fired for 2026-07-10 08:59:00 UTC, 60 s ago. To use the id again, "
+        "schedule it with a revision higher than 1.",
+    )
+    assert line(facts(None, late))[1].endswith("The id is free: schedule it again.")
+
+
 def test_a_request_that_a_cancel_has_overtaken() -> None:
     late = an_entry(What.DUPLICATE, 1, revision=1, by_user="shop", details={"errors": ["id: the job is cancelled"]})
     closed = an_entry(What.CLOSED, 2, revision=1, by_user="shop")
