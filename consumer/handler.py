@@ -13,7 +13,7 @@ import msgspec
 
 from consumer import change_jobs
 from consumer.commands.bulk import answer_bulk
-from consumer.commands.history import tell_refused, tell_requests
+from consumer.commands.history import tell_bulks, tell_refused, tell_requests
 from consumer.commands.masstransit import refuse_reserved
 from consumer.commands.merge import (
     USER_IS_REQUIRED,
@@ -153,8 +153,10 @@ class BatchHandler:
     async def _bulk(self, bulks: Sequence[Bulk]) -> list[Answer]:
         async with self._transaction() as connection:
             known = [await store_bulk(connection, bulk, self.operators) for bulk in bulks]
+            answers = [answer_bulk(bulk, stored, self.operators) for bulk, stored in zip(bulks, known, strict=True)]
+            await add_entries(connection, tell_bulks(bulks, answers), self.history)
         self.bulk_stored.set()
-        return [answer_bulk(bulk, stored, self.operators) for bulk, stored in zip(bulks, known, strict=True)]
+        return answers
 
     async def _trigger(self, commands: Sequence[Trigger]) -> list[Answer]:
         async with self._transaction() as connection:

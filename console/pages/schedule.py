@@ -90,7 +90,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
 # How the sentence on top is coloured, by its cause.
 TONES = {
     **dict.fromkeys(("fired", "webhook_answered"), "good"),
-    **dict.fromkeys(("not_yet", "replaced", "rule_ended", "webhook_waits"), "info"),
+    **dict.fromkeys(("not_yet", "replaced", "rule_ended", "webhook_waits", "bulk"), "info"),
     **dict.fromkeys(
         ("paused", "cancelled", "closed", "duplicate", "overtaken", "too_late", "misfire", "webhook_retries",
          "breaker_open", "never_heard", "forgotten"),

@@ -10,7 +10,7 @@ import orjson
 
 from consumer.commands.cancel import CancelledJob
 from consumer.commands.merge import Answer, Content, StoredJob, content_of
-from consumer.commands.parse import Cancel, Pause, Refused, Resume, Trigger
+from consumer.commands.parse import Bulk, Cancel, Pause, Refused, Resume, Trigger
 from consumer.commands.pause_and_trigger import LockedJob
 from consumer.commands.schedule import Schedule
 from shared.contract.fields import format_instant
@@ -18,7 +18,7 @@ from shared.contract.history import HistoryEntry, What
 from shared.contract.labels import read_labels
 from shared.contract.messages import Outcome
 
-AnyCommand: TypeAlias = Schedule | Cancel | Pause | Resume | Trigger | Refused
+AnyCommand: TypeAlias = Schedule | Cancel | Pause | Resume | Trigger | Bulk | Refused
 
 _WHAT = {
     Outcome.ACCEPTED: What.ACCEPTED,
@@ -103,6 +103,12 @@ def tell_triggers(commands: Sequence[Trigger], answers: Sequence[Answer]) -> Ite
             yield _entry(command.id, command, What.TRIGGERED, details={"trigger_id": command.trigger_id})
         else:
             yield from _tell_unchanged(command, answer)
+
+
+def tell_bulks(bulks: Sequence[Bulk], answers: Sequence[Answer]) -> Iterator[HistoryEntry]:
+    """Tell of bulks that were rejected. Of the others the history tells when they are finished."""
+    for bulk, answer in zip(bulks, answers, strict=True):
+        yield from _tell_unchanged(bulk, answer)
 
 
 def _tell_unchanged(command: AnyCommand, answer: Answer) -> Iterator[HistoryEntry]:

@@ -6,6 +6,7 @@ from shared.contract.wording import NOT_THE_OWNER
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
 from shared.why.sentences import Times, command, noted, who
+from shared.why.timeline import describe_entry
 
 FREE = "The id is free: schedule it again."
 
@@ -51,6 +52,9 @@ def explain_gone(facts: Facts, newest: Entry | None, times: Times) -> Explanatio
             f"Duebell knows no id {facts.job_id}: no command has named it, or it ended and its retention is over.",
             f"Look for a part of it: {search}; or for a message that could not be read: {command('parked', 'list')}.",
         )
+    if newest.what == What.BULK:
+        says = f"This is the id of a bulk, not of a job: {describe_entry(newest)}, {times.at(newest.at)}."
+        return Explanation(Cause.BULK, f"{says} It came from {who(newest)}.")
     return Explanation(
         Cause.FORGOTTEN,
         f"The job has ended and its row is deleted. What is known of it last: {newest.what}, {times.at(newest.at)}.",

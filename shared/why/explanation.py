@@ -9,6 +9,7 @@ class Cause(StrEnum):
 
     NEVER_HEARD = "never_heard"
     FORGOTTEN = "forgotten"  # the id has ended, and retention has deleted its row
+    BULK = "bulk"  # the id is not that of a job
     REJECTED = "rejected"
     NOT_THE_OWNER = "not_the_owner"
     TOO_LATE = "too_late"  # the last command came when the job had ended

@@ -79,6 +79,8 @@ async def test_a_bulk_belongs_to_its_user(site: Site, app: Application, database
         refused = await app.ask(a_bulk(id="b-2"), key=KEY)
         assert (refused["outcome"], refused["errors"]) == ("rejected", ["user_id: the bulk belongs to another user"])
         assert (await app.query("b-2"))["errors"] == ["user_id: the bulk belongs to another user"]
+        told = "select details->>'command' from history where job_id = 'b-2' and what = 'rejected'"
+        assert await database.fetch(told) == [("bulk",)]
 
 
 async def test_each_part_of_a_walk_is_read_from_an_index(database: Any) -> None:

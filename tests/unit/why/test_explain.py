@@ -47,6 +47,15 @@ def test_an_id_that_retention_has_deleted() -> None:
     )
 
 
+def test_an_id_of_a_bulk_is_not_taken_for_that_of_a_job_that_has_ended() -> None:
+    details = {"action": "pause", "selector": {"topic": "money"}, "matched": 4, "changed": 3}
+    assert line(facts(None, an_entry(What.BULK, app_id="shop", details=details))) == (
+        Cause.BULK,
+        "This is the id of a bulk, not of a job: pause of topic money: 3 jobs changed, 2026-07-10 08:59:00 UTC, 60 s "
+        "ago. It came from shop.",
+    )
+
+
 def test_a_rejected_request_names_the_field_and_where_the_message_is() -> None:
     entry = an_entry(What.REJECTED, by_user="shop", details={"errors": ["rrule: FREQ=NEVER is not a frequency"]})
     assert line(facts(None, entry)) == (
