@@ -47,7 +47,7 @@ def show(
     timezone: Timezone = None,
     as_json: AsJson = None,
 ) -> None:
-    """Show one job: its state, its next occurrences, and its last deliveries with their attempts.
+    """Show one job: why it has or has not fired, its state, its next occurrences, and its last deliveries.
 
     Example: duebell show invoice-42
     """
@@ -57,14 +57,17 @@ def show(
         async with Stores.from_environment().database() as connection:
             found = await read_job(connection, id)
             deliveries = await deliveries_of_job(connection, id, DELIVERIES)
-            explanation = "" if found else explain(await read_facts(connection, id), out.zone).line
+            explanation = explain(await read_facts(connection, id), out.zone)
         if found is None:
-            raise Failure(f"there is no job {id!r}. {explanation}")
+            raise Failure(f"there is no job {id!r}. {explanation.line}")
         job = {**asdict(found), "rule": orjson.loads(found.rule) if found.rule is not None else None}
         upcoming = _upcoming(job)
         if out.as_json:
-            out.json({"job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
+            why = {"cause": explanation.cause, "says": explanation.says, "to_do": explanation.to_do or None}
+            out.json({**why, "job": with_raw_payload(job), "upcoming": upcoming, "deliveries": deliveries})
             return
+        out.say(explanation.line, "bold")
+        out.say("")
         shown = {name: value for name, value in job.items() if name not in {"rule_index", "version"}}
         out.sheet({**shown, "labels": in_a_line(found.labels)})
         if upcoming:

@@ -259,6 +259,11 @@ async def test_unrouted_events_are_listed_sent_again_and_none_is_lost(
         table = await duebell("unrouted", "list", "--table")
         assert "No queue was bound for due.event.kitchen (2), due.event.biling (1)" in table.out
 
+        done = await duebell("show", "bill", "--table")
+        assert done.out.startswith("Fired "), "a green `done` alone would mislead"
+        assert "no queue was bound for its routing key due.event.biling" in done.out
+        assert (await duebell("show", "bill")).json["cause"] == "unrouted"
+
         assert (await duebell("unrouted", "resend")).status == 2
         assert (await duebell("unrouted", "resend", "--job", "bill")).status == 1, "the question was not answered"
         unbound = await duebell("unrouted", "resend", "--job", "bill", "--yes")
