@@ -17,10 +17,9 @@ def _use_again(job: Job) -> str:
 
 def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:
     """Say which command was rejected and why, and what the job does all the same."""
-    kind = entry.details.get("command", "message")
-    says = f"The last {kind} was rejected: {'; '.join(entry.errors)}. It came from {who(entry)}, {times.at(entry.at)}."
+    says = _rejected(entry, times)
     if entry.details.get("parked") is False:
-        return _explain_too_late(facts.job, says, times)
+        return Explanation(Cause.TOO_LATE, says, FREE)
     if facts.job is not None:
         says += f" The job stands as before: {facts.job.status}."
     if NOT_THE_OWNER in entry.errors:
@@ -34,13 +33,15 @@ def explain_rejected(facts: Facts, entry: Entry, times: Times) -> Explanation:
     return Explanation(Cause.REJECTED, says, f"Send it again, mended. The message as it came is parked: {parked}.")
 
 
-def _explain_too_late(job: Job | None, says: str, times: Times) -> Explanation:
-    """Explain a command for a job that had ended. It was answered, and not parked: it would be too late again."""
-    if job is None:
-        return Explanation(Cause.TOO_LATE, says, FREE)
-    if job.last_due_at is not None:
-        says += f" The job last fired for {times.at(job.last_due_at)}."
-    return Explanation(Cause.TOO_LATE, says, _use_again(job))
+def explain_too_late(job: Job, entry: Entry, ended: Explanation, times: Times) -> Explanation:
+    """Explain a command for a job that had ended, which was answered and not parked. `ended` explains the job."""
+    says = f"{_rejected(entry, times)} {ended.says}"
+    return Explanation(Cause.TOO_LATE, says, ended.to_do or _use_again(job))
+
+
+def _rejected(entry: Entry, times: Times) -> str:
+    kind = entry.details.get("command", "message")
+    return f"The last {kind} was rejected: {'; '.join(entry.errors)}. It came from {who(entry)}, {times.at(entry.at)}."
 
 
 def explain_gone(facts: Facts, newest: Entry | None, times: Times) -> Explanation:

@@ -1,6 +1,6 @@
 """`explain` judges the facts about an id. Pure. The first of these that applies is the explanation:
 
-1. The newest entry of the history is a command that was rejected.
+1. The newest entry of the history is a command that was rejected. If it came when the job had ended, 5 follows it.
 2. There is no such job, and delayed messages wait under the id, or the newest entry is of one.
 3. There is no such job.
 4. The newest entry is a request that changed nothing.
@@ -12,7 +12,14 @@ from typing import assert_never
 
 from shared.contract.history import What
 from shared.contract.job_status import JobStatus
-from shared.why.commands import explain_cancelled, explain_duplicate, explain_gone, explain_paused, explain_rejected
+from shared.why.commands import (
+    explain_cancelled,
+    explain_duplicate,
+    explain_gone,
+    explain_paused,
+    explain_rejected,
+    explain_too_late,
+)
 from shared.why.delayed import explain_last_message, explain_waiting, is_of_message
 from shared.why.explanation import Cause, Explanation
 from shared.why.facts import Entry, Facts, Job
@@ -27,17 +34,25 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     """
     times = Times(facts, zone)
     newest = _newest_entry(facts)
+    if facts.job is not None:
+        return _explain_job(facts, facts.job, newest, times)
     if newest is not None and newest.what == What.REJECTED:
         return explain_rejected(facts, newest, times)
-    if facts.job is None and facts.delayed:
+    if facts.delayed:
         return explain_waiting(facts, times)
-    if facts.job is None and newest is not None and is_of_message(newest):
+    if newest is not None and is_of_message(newest):
         return explain_last_message(newest, times)
-    if facts.job is None:
-        return explain_gone(facts, newest, times)
+    return explain_gone(facts, newest, times)
+
+
+def _explain_job(facts: Facts, job: Job, newest: Entry | None, times: Times) -> Explanation:
+    if newest is not None and newest.what == What.REJECTED:
+        if newest.details.get("parked") is False:
+            return explain_too_late(job, newest, _explain_state(facts, job, times), times)
+        return explain_rejected(facts, newest, times)
     if newest is not None and newest.what == What.DUPLICATE:
-        return explain_duplicate(facts, facts.job, newest, times)
-    return _explain_state(facts, facts.job, times)
+        return explain_duplicate(facts, job, newest, times)
+    return _explain_state(facts, job, times)
 
 
 def _newest_entry(facts: Facts) -> Entry | None:

@@ -90,9 +90,11 @@ def test_a_command_that_came_when_the_job_had_ended_is_not_said_to_be_parked() -
     assert line(facts(a_done_job(), late, a_firing())) == (
         Cause.TOO_LATE,
         "The last cancel was rejected: id: the cancel came late, the job is done. It came from log-in, 2026-07-10 "
-        "08:59:30 UTC, 30 s ago. The job last fired for 2026-07-10 08:59:00 UTC, 60 s ago. To use the id again, "
-        "schedule it with a revision higher than 1.",
+        f"08:59:30 UTC, 30 s ago. {FIRED} RabbitMQ put it into at least one queue. To use the id again, schedule it "
+        "with a revision higher than 1.",
     )
+    unheard = an_entry(What.UNROUTED, sequence=1, details={"routing_key": "due.event.mony.due"})
+    assert line(facts(a_done_job(), late, unheard))[1].endswith("`duebell unrouted resend --job invoice-42`.")
     assert line(facts(None, late))[1].endswith("The id is free: schedule it again.")
 
 
