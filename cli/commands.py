@@ -230,6 +230,8 @@ async def _tell(type_: str, key: str, content: dict[str, Any], wait: float, out:
             raise Failure(f"{content['id']} was rejected: {_in_words(reply['errors'], content['id'])}")
         case Outcome.UNKNOWN:
             raise Failure(f"{content['id']} is unknown: {_in_words(reply['errors'], content['id'])}")
+        case Outcome.DUPLICATE if reply["errors"]:
+            raise Failure(f"nothing was changed for {content['id']}: {_in_words(reply['errors'], content['id'])}")
 
 
 def _readable(reply: dict[str, Any]) -> dict[str, Any]:

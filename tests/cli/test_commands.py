@@ -35,7 +35,9 @@ async def test_a_job_is_scheduled_shown_and_cancelled(site: Site, app: Applicati
         payload = '{"big": 12345678901234567890123, "nul": "\\u0000"}'
         given = await duebell("schedule", "tea", "--in", "1h", "--payload", payload, "--topic", "kitchen")
         assert given.json["outcome"] == "accepted"
-        assert (await duebell("schedule", "tea", "--in", "1h")).json["outcome"] == "duplicate"
+        another = await duebell("schedule", "tea", "--in", "1h")
+        assert another.status == 1
+        assert "nothing was changed for tea: revision: 1 is in use with another topic" in another.err
 
         shown = (await duebell("show", "tea")).json
         assert shown["job"]["status"] == "pending"
@@ -75,7 +77,8 @@ async def test_a_job_is_paused_resumed_and_triggered(site: Site, app: Applicatio
         assert (await duebell("resume", "standup")).json["outcome"] == "resumed"
         first = await duebell("trigger", "standup", "--trigger-id", "try-1", "--payload", '"hello"')
         assert first.json["outcome"] == "triggered"
-        assert (await duebell("trigger", "standup", "--trigger-id", "try-1")).json["outcome"] == "duplicate"
+        again = await duebell("trigger", "standup", "--trigger-id", "try-1")
+        assert (again.status, again.json["outcome"]) == (0, "duplicate"), "it says what is known already"
         [event] = await app.hears(1)
         assert event.content["trigger_id"] == "try-1"
         assert event.content["payload"] == "hello"
