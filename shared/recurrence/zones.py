@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from shared.errors import BadRule
 from shared.recurrence.arithmetic import DAY, at_of
+from shared.recurrence.zone_names import zone_like
 
 Gap = Literal["shift", "skip"]
 Fold = Literal["first", "last", "both"]
@@ -21,16 +22,23 @@ Fold = Literal["first", "last", "both"]
 # Since 1900 no two changes of a zone are less than four days apart, so a probe every two days finds them all.
 PROBE_STEP = 2 * DAY
 ZONE_NAME = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
+MAX_ZONE_LENGTH = 64
 NOT_ZONES = ("right/", "posix/", "localtime", "posixrules")
 
 
 def load_zone(name: str, field: str = "timezone") -> ZoneInfo:
-    if len(name) > 64 or not ZONE_NAME.fullmatch(name) or name.startswith(NOT_ZONES):
-        raise BadRule(field, f"timezone: {name[:64]!r} is not an IANA time zone")
+    if len(name) > MAX_ZONE_LENGTH or not ZONE_NAME.fullmatch(name) or name.startswith(NOT_ZONES):
+        raise _no_zone(name[:MAX_ZONE_LENGTH], field)
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise BadRule(field, f"timezone: {name!r} is not an IANA time zone") from None
+        raise _no_zone(name, field) from None
+
+
+def _no_zone(name: str, field: str) -> BadRule:
+    meant = zone_like(name)
+    hint = f"; did you mean {meant}?" if meant else ""
+    return BadRule(field, f"timezone: {name!r} is not an IANA time zone{hint}")
 
 
 def resolve_local(local: datetime, zone: ZoneInfo, gap: Gap = "shift", fold: Fold = "first") -> datetime | None:
