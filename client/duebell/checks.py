@@ -28,7 +28,12 @@ MIN_LENGTH_TO_GUESS = 5
 # How much an unknown field must look like a known one to be taken for it.
 LIKENESS = 0.75
 
-# By the last part of the field's name: what its pattern means.
+# By the last part of the field's name: what is taken besides text, and what its pattern means.
+_TYPES = {
+    "at": "a datetime or text",
+    "start_at": "a datetime or text",
+    "timezone": "a name such as Europe/Berlin, or a ZoneInfo",
+}
 _PATTERNS = {
     "topic": "must be words of A-Z, a-z, 0-9, _ and - joined by dots, such as invoices.reminder",
     "url": "must start with http:// or https://",
@@ -108,10 +113,8 @@ def in_words(problem: Mapping[str, Any], fields: Mapping[str, object]) -> str:
             words = f"is unknown{f'; did you mean {meant[0]}?' if meant else ''}"
         case "string_type" if name == "id":
             words = "must be text; use str(…)"
-        case "string_type" if name in {"at", "start_at"}:
-            words = f"must be a datetime or text, not {type(problem['input']).__name__}"
         case "string_type":
-            words = f"must be text, not {type(problem['input']).__name__}"
+            words = f"must be {_TYPES.get(name, 'text')}, not {type(problem['input']).__name__}"
         case "string_too_short":
             words = "must not be empty"
         case "string_too_long":

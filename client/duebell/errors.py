@@ -12,7 +12,7 @@ DuebellError
 ├── Unconfirmed      no confirmation in time: the command may have arrived or not. `send` of the same object is safe
 ├── NoReply          the command is in Duebell's inbox, confirmed, but no verdict came in time. `send` of the same
 │                    object is safe
-├── Unreachable      no connection in time, or no host has the name in the URL
+├── Unreachable      no connection in time; or, at once, no host has the name in the URL, or no TLS that can be trusted
 └── SomeFailed       of schedule_many: `failures` has the error for each id, `sent` counts the others
 """
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
@@ -28,13 +29,16 @@ from aiormq.exceptions import (
 )
 
 from duebell.address import host_of, urls_to_try, user_of, virtual_host_of
-from duebell.errors import DuebellError, NotAllowed, Unreachable, Unroutable
+from duebell.errors import DuebellError, InvalidURL, NotAllowed, Unreachable, Unroutable
 
 CONNECT_TIMEOUT = 10.0
 # With several hosts, each has a share of its own: one that accepts the connection and says nothing is left.
 CONNECT_TIMEOUT_OF_EACH = 5.0
 CLOSE_TIMEOUT = 3.0
 MAX_CONNECT_PAUSE_SECONDS = 5.0
+
+# How OpenSSL names an answer that is no TLS: its versions differ.
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 
 # What a lost or stalled broker surfaces as.
 BROKER_TROUBLE = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
@@ -150,9 +154,19 @@ def _refusal_of(error: Exception, url: str) -> DuebellError | None:
                 f"the broker refuses the virtual host {virtual_host!r} to user {user!r}: "
                 "it does not exist, the user has no right to it, or it takes no more connections"
             )
-    cause = error.__cause__
-    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-        return Unreachable(f"no host has the name {host_of(url)!r}: {cause.strerror}")
+    return _refusal_of_transport(error.__cause__ or error, host_of(url))
+
+
+def _refusal_of_transport(error: BaseException, host: str) -> DuebellError | None:
+    match error:
+        case socket.gaierror() as unknown if unknown.errno == socket.EAI_NONAME:
+            return Unreachable(f"no host has the name {host!r}: {unknown.strerror}")
+        case ssl.SSLCertVerificationError() as untrusted:
+            return Unreachable(f"the certificate of {host!r} cannot be trusted: {untrusted.verify_message}")
+        case ssl.SSLError() as plain if plain.reason in _NO_TLS:
+            return Unreachable(f"{host!r} speaks no TLS at this port: is amqp:// meant, or another port?")
+        case FileNotFoundError():
+            return InvalidURL("url: there is no file of the name that cafile, certfile or keyfile gives")
     return None
 
 

@@ -14,6 +14,7 @@ NO_ZONE = "is not an IANA time zone; it is UTC, or a place such as Europe/Berlin
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"timezone": "Berlin"}, "timezone: 'Berlin' is not an IANA time zone; did you mean Europe/Berlin?"),
     ({"timezone": "europe/berlin"}, "timezone: 'europe/berlin' is not an IANA time zone; did you mean Europe/Berlin?"),
+    ({"timezone": 5}, "timezone: must be a name such as Europe/Berlin, or a ZoneInfo, not int"),
     ({"timezone": "Europe/Berln"}, "timezone: 'Europe/Berln' is not an IANA time zone; did you mean Europe/Berlin?"),
     ({"timezone": "New York"}, "timezone: 'New York' is not an IANA time zone; did you mean America/New_York?"),
     ({"timezone": "Mars/Olympus"}, f"timezone: 'Mars/Olympus' {NO_ZONE}"),

@@ -1,5 +1,6 @@
 """A URL that is wrong is told at once; a broker that is away is waited for."""
 
+import asyncio
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -7,6 +8,7 @@ import pytest
 
 from stack.ports import free_port
 from stack.roles import APPLICATION
+from tests.support.certificates import self_signed
 from tests.support.client_program import Installed
 from tests.support.deaf_server import Deaf
 from tests.support.eventually import SLOWEST_MACHINE
@@ -48,6 +50,23 @@ async def test_a_host_that_has_no_such_name_is_told_at_once(installed: Installed
     for error, text in await refusals(installed, "amqp://guest:guest@no-such-host.invalid:5672/"):
         assert error == "Unreachable"
         assert text.startswith("no host has the name 'no-such-host.invalid'")
+
+
+async def test_tls_that_cannot_be_is_told_at_once(installed: Installed, stores: Stores, tmp_path: Path) -> None:
+    async def end(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    plain = application_url(stores).replace("amqp://", "amqps://")
+    async with await asyncio.start_server(end, "127.0.0.1", ssl=self_signed(tmp_path)) as unknown_to_all:
+        port = unknown_to_all.sockets[0].getsockname()[1]
+        for url, error, says in (
+            (plain, "Unreachable", "'127.0.0.1' speaks no TLS at this port"),
+            (f"amqps://a:b@127.0.0.1:{port}/", "Unreachable", "the certificate of '127.0.0.1' cannot be trusted: self"),
+            (f"{plain}?cafile={tmp_path}/none.pem", "InvalidURL", "url: there is no file of the name that cafile"),
+        ):
+            for told in await refusals(installed, url):
+                assert told[0] == error, told
+                assert told[1].startswith(says), told
 
 
 async def test_a_host_that_is_away_or_says_nothing_is_left_for_the_next(installed: Installed, stores: Stores) -> None:
