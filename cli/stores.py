@@ -116,8 +116,10 @@ class Stores:
         except DATABASE_ERRORS as error:
             raise database_failure(error, url, needs) from None
         try:
-            # Not a setting of the session: behind a pooler it would stay behind in a session that services use.
-            async with nullcontext() if needs else connection.transaction(readonly=True):
+            # Not a setting of the session: behind a pooler it would stay behind in a session that services use. All
+            # statements see one moment: a job, its history and its deliveries fit together.
+            reading = connection.transaction(readonly=True, isolation="repeatable_read")
+            async with nullcontext() if needs else reading:
                 yield connection
         except DATABASE_ERRORS as error:
             raise database_failure(error, url, needs) from None

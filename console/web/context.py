@@ -63,8 +63,13 @@ class Console:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
-        """Open a transaction that cannot write, whatever the rights of the database's user are."""
-        async with self.pool.acquire(timeout=READ_TIMEOUT) as connection, connection.transaction(readonly=True):
+        """Open a transaction that cannot write, whatever the rights of the database's user are. All of its statements
+        see one moment: a job, its history and its deliveries fit together.
+        """
+        async with (
+            self.pool.acquire(timeout=READ_TIMEOUT) as connection,
+            connection.transaction(readonly=True, isolation="repeatable_read"),
+        ):
             yield connection
 
 

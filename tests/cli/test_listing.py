@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cli.job_list import next_command
+from cli.stores import Address, Stores
+from shared.contract.names import Names
 from shared.reading.jobs import Cursor
 from tests.cli.command_line import PIPE, Ended, Operator
 from tests.support.application import Application
@@ -134,3 +136,11 @@ async def test_a_list_is_watched_until_ctrl_c(site: Site, database: Any) -> None
     finally:
         if process.returncode is None:
             process.kill()
+
+
+async def test_what_a_command_reads_is_of_one_moment(site: Site, database: Any) -> None:
+    stores = Stores(Address("DATABASE_URL", site.database_url, ""), Address("AMQP_URL", site.amqp_url, ""), Names(), 1)
+    async with stores.database() as connection:
+        before = await connection.fetchval("select count(*) from jobs")
+        await insert_due(database, 1)
+        assert await connection.fetchval("select count(*) from jobs") == before
