@@ -37,7 +37,8 @@ class Published:
     """The publish results of a claim's messages."""
 
     results: list[PublishResult]
-    channel_closed: bool  # the broker closed the channel over one of the messages, and it is not known over which
+    # The broker closed the channel or the connection over one of the messages, and it is not known over which.
+    channel_closed: bool
     reasons: Mapping[str, str] = field(default_factory=dict)  # why an exchange cannot be published to, by its name
 
 

@@ -68,7 +68,8 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 def attribute_close(
     rows: Sequence[DueMessage], results: Sequence[PublishResult], closed_over: str | None
 ) -> list[PublishResult]:
-    """Return the publish results as they count for the messages, after the broker has closed the channel.
+    """Return the publish results as they count for the messages, after the broker has closed the channel, or
+    the connection.
 
     If its reason names an exchange, CLOSED counts for the messages to that exchange. Otherwise it counts for a message
     that was alone. All others are UNKNOWN: they are due again.

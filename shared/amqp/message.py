@@ -39,7 +39,7 @@ class PublishResult(StrEnum):
     UNROUTED = "unrouted"  # no queue is bound for it, which is known for certain, and may be so
     NACKED = "nacked"  # a queue refused it, most likely because it is full
     UNKNOWN = "unknown"  # no answer in time, or the channel was lost
-    CLOSED = "closed"  # the broker closed the channel over a message: this one, if it was alone
+    CLOSED = "closed"  # the broker closed the channel or the connection over a message: this one, if it was alone
     NO_TARGET = "no_target"  # not sent: its exchange is not there, or this user may not publish to it
     TOO_LARGE = "too_large"  # not sent: its properties do not fit into a frame of the connection
 

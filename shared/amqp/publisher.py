@@ -13,11 +13,15 @@ from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Self
 
-from aiormq.exceptions import ChannelClosed
+from aiormq.exceptions import ChannelClosed, ConnectionInternalError
 
 from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
 from shared.amqp.wire import NO_LIMIT, Confirms, PublishBatch, fits
+
+# With these the broker answers a message that it cannot take: it closes the channel; or the whole connection, if a part
+# of the broker fails over the message, as over a header of a kind that a stream cannot store.
+CLOSED_OVER_A_MESSAGE = (ChannelClosed, ConnectionInternalError)
 
 # The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
@@ -42,7 +46,7 @@ class Publisher:
         self._channel: Confirms | None = None
         self._unchecked_results: frozenset[PublishResult] = frozenset()
         self._frame_room = NO_LIMIT
-        self.close_reason = ""  # why the broker closed the channel, if it did so over a message of the last publish
+        self.close_reason = ""  # why the broker closed channel or connection, if over a message of the last publish
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,9 +96,9 @@ class Publisher:
             left = deadline - asyncio.get_running_loop().time()
             await asyncio.wait({batch.answered, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
             reason = closing.exception() if closing.done() and not closing.cancelled() else None
-            closed_by_broker = isinstance(reason, ChannelClosed)
+            closed_by_broker = isinstance(reason, CLOSED_OVER_A_MESSAGE)
             if closed_by_broker:
-                self.close_reason = str(reason)
+                self.close_reason = _close_reason(reason)
             unanswered = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
             return [unanswered if result is PublishResult.UNKNOWN else result for result in batch.results]
         finally:
@@ -131,6 +135,12 @@ class Publisher:
     async def _retire(self) -> None:
         self._channel = None
         await self._stack.aclose()
+
+
+def _close_reason(reason: BaseException | None) -> str:
+    if isinstance(reason, ConnectionInternalError):
+        return f"the broker failed and closed the connection, and its log says why: {reason}"
+    return str(reason)
 
 
 def can_be_answered(reply_to: str | None) -> bool:

@@ -34,6 +34,17 @@ DELAYED = (
         ),
     ),
     Mutant(
+        name="delayed-stalled",
+        harm="One message over which the broker closes the connection holds up all others that are due.",
+        file="shared/amqp/publisher.py",
+        before="CLOSED_OVER_A_MESSAGE = (ChannelClosed, ConnectionInternalError)",
+        after="CLOSED_OVER_A_MESSAGE = (ChannelClosed,)",
+        tests=(
+            "tests/integration/delayed/test_refusals.py"
+            "::test_a_message_over_which_the_broker_closes_the_connection_waits_and_holds_up_no_other",
+        ),
+    ),
+    Mutant(
         name="delayed-twice",
         harm="What passes two delay exchanges, or comes back to one, is delayed again and again.",
         file="consumer/commands/delayed.py",

@@ -1,5 +1,6 @@
 """Delayed messages that the broker does not take: kept, tried again, visible; and no harm to others."""
 
+from decimal import Decimal
 from typing import Any
 
 from aio_pika import ExchangeType
@@ -100,6 +101,35 @@ async def test_messages_for_a_full_queue_wait_until_it_has_room(site: Site, app:
         assert bodies == {b"0", b"1", b"2"}
     await app.channel.queue_delete(full)
     await app.channel.exchange_delete(delay)
+
+
+async def test_a_message_over_which_the_broker_closes_the_connection_waits_and_holds_up_no_other(
+    site: Site, app: Application, database: Any
+) -> None:
+    """A stream cannot store a decimal number: RabbitMQ takes the message into the queue of delayed messages, and fails
+    over it when it is due.
+    """
+    arguments: Any = {"x-queue-type": "stream"}
+    stream = await app.channel.declare_queue(f"{site.prefix}stream", durable=True, arguments=arguments)
+    async with a_delayed_sender(site) as sender, running_consumer(site), running_producer(site):
+        queue = await app.channel.get_queue(sender.queue)
+        await queue.unbind(sender.exchange, "#")
+        await queue.bind(sender.exchange, "queue")
+        await stream.bind(sender.exchange, "stream")
+        for number in range(20):
+            await sender.send(str(number).encode(), "queue", headers={"x-delay": 800})
+            if number == 10:
+                await sender.send(b"x", "stream", headers={"x-delay": 800, "price": Decimal("1.5")}, message_id="price")
+        await refused(database, 1, "the broker failed and closed the connection")
+
+        async def all_others_are_published() -> bool:
+            assert {int(message.body) for message in sender.heard} == set(range(20))
+            assert await database.fetchval("select count(*) from delayed_messages") == 1
+            return True
+
+        await eventually(all_others_are_published)
+        assert await database.fetchval("select message_id from delayed_messages") == "price"
+    await stream.delete(if_unused=False, if_empty=False)
 
 
 async def test_what_cannot_be_held_is_parked_with_its_reason_and_its_body(site: Site, app: Application) -> None:
