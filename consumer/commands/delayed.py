@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from shared.amqp.content_header import ContentHeader, Header, Unsplittable, negate, read_number, read_timestamp
 from shared.amqp.message import IncomingMessage
-from shared.contract.fields import LAST_YEAR, parse_date_time
+from shared.contract.fields import LAST_YEAR, YearOutOfRange, parse_date_time
 from shared.contract.names import DELAY_HEADER, DELIVER_AT_HEADER, NAME_HEADER, USER_HEADER
 
 # Properties and headers together. A frame of RabbitMQ's default size has room for a little more.
@@ -134,6 +134,10 @@ def _read_instant(header: Header) -> datetime | None:
         return None if number <= 0 else _EPOCH + _duration("x-deliver-at", number, _LATEST - _EPOCH)
     try:
         moment = parse_date_time(header.value.decode()) if header.kind in b"Sx" else None
+    except YearOutOfRange:
+        if header.value > str(LAST_YEAR).encode():
+            raise _too_late("x-deliver-at") from None
+        return None
     except ValueError:
         return None
     return moment if moment is not None and moment.tzinfo is not None else None
@@ -147,12 +151,16 @@ def _finite(number: float | Decimal | None) -> int | float | Decimal | None:
 def _duration(field: str, milliseconds: float | Decimal, longest: timedelta) -> timedelta:
     """Return the duration, rounded up to the microsecond."""
     if milliseconds > longest // timedelta(milliseconds=1):
-        raise _Refused(f"{field}: is later than the year {LAST_YEAR}")
+        raise _too_late(field)
     if isinstance(milliseconds, int):
         return timedelta(milliseconds=milliseconds)
     # Not by timedelta: it rounds to the nearest microsecond, which may be too early.
     microseconds = (Decimal(milliseconds) * 1000).to_integral_value(ROUND_CEILING)
     return timedelta(microseconds=int(microseconds))
+
+
+def _too_late(field: str) -> _Refused:
+    return _Refused(f"{field}: is later than the year {LAST_YEAR}")
 
 
 def _read_name(header: ContentHeader) -> str | None:

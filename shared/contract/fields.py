@@ -170,9 +170,14 @@ def _what_is_no_date_time(text: str) -> str:
     return f"{part} missing, in a date and time {example}"
 
 
+class YearOutOfRange(ValueError):
+    """A date and time that is real, in a year that Duebell does not plan for."""
+
+
 def require_year_in_range(moment: datetime) -> None:
+    """Raises YearOutOfRange."""
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
-        raise ValueError(f"year {moment.year} is out of range, {FIRST_YEAR} to {LAST_YEAR}")
+        raise YearOutOfRange(f"year {moment.year} is out of range, {FIRST_YEAR} to {LAST_YEAR}")
 
 
 # The option with which orjson writes datetimes in UTC like format_instant: a Z, and a fraction only if there is one.

@@ -152,7 +152,7 @@ def test_a_delay_is_read_in_every_type_and_never_rounded_down(kind: bytes, value
 
 
 NO_DELAY = [0, -1, "", "soon", "1_000", "nan", True, None, [1], {"a": 1}, math.inf, math.nan]
-NO_MOMENT = [0, -5, "2026-11-19T13:00:00", "tomorrow", False]
+NO_MOMENT = [0, -5, "2026-11-19T13:00:00", "1850-01-01T00:00:00Z", "tomorrow", False]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,8 @@ def test_ten_years_are_fine_and_three_hundred_are_not() -> None:
     assert due(properties(headers={"x-delay": 3650 * DAY_MS})) == timedelta(days=3650)
     for headers in (
         {"x-delay": 300 * 365 * DAY_MS}, {"x-delay": 1e30}, {"x-delay": "1e999999"}, {"x-delay": 2**63 - 1},
-        {"x-deliver-at": 10**16}, {"x-deliver-at": "1e400"},
+        {"x-deliver-at": 10**16}, {"x-deliver-at": "1e400"}, {"x-deliver-at": "2500-01-01T00:00:00Z"},
+        {"x-deliver-at": "2199-12-31T23:59:59-01:00"},
     ):  # fmt: skip
         [field] = headers
         assert read(headers) == RefusedDelayed(f"{field}: is later than the year 2199")
