@@ -8,6 +8,8 @@ _STORE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 # The parts that an error of a delayed message can name.
 _PARTS_OF_MESSAGE = (
     "exchange",
+    "routing_key",
+    "CC",
     "body",
     "properties",
     "x-delay",

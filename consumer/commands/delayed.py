@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shared.amqp.content_header import ContentHeader, Header, Unsplittable, negate, read_number, read_timestamp
 from shared.amqp.message import IncomingMessage
 from shared.contract.fields import LAST_YEAR, YearOutOfRange, parse_date_time
-from shared.contract.names import DELAY_HEADER, DELIVER_AT_HEADER, NAME_HEADER, USER_HEADER
+from shared.contract.names import DELAY_HEADER, DELIVER_AT_HEADER, DIRECT_REPLY_PREFIX, NAME_HEADER, USER_HEADER
 
 # Properties and headers together. A frame of RabbitMQ's default size has room for a little more.
 MAX_HEADER_BYTES = 120 * 1024
@@ -64,11 +64,14 @@ def read_delayed(
         return RefusedDelayed(f"properties: have {size} bytes with all headers, the limit is {MAX_HEADER_BYTES}")
     try:
         header = ContentHeader(message.header)
+        target = message.exchange.removeprefix(delay_prefix)
+        if not target:
+            _refuse_direct_reply(message.routing_key_bytes, header)
         moment = _read_moment(header, now)
         name = _read_name(header)
         move_user(header)
         return DelayedMessage(
-            exchange=message.exchange.removeprefix(delay_prefix),
+            exchange=target,
             routing_key=message.routing_key_bytes,
             header=header.changed(),
             body=message.body,
@@ -110,6 +113,16 @@ def undo_expiry(message: IncomingMessage, queue: str) -> IncomingMessage | Refus
 
 class _Refused(Exception):
     """Ends the reading of one message."""
+
+
+def _refuse_direct_reply(routing_key: bytes, header: ContentHeader) -> None:
+    """Refuse a message that goes to a direct reply address of RabbitMQ. Such an address is one of a connection, which
+    may be gone when the message is due; and over one that is made up RabbitMQ closes the connection of its publisher.
+    """
+    prefix, copies = DIRECT_REPLY_PREFIX.encode(), header.find(b"CC")
+    for part, text in (("routing_key", routing_key), ("CC", copies.value if copies else b"")):
+        if prefix in text:
+            raise _Refused(f"{part}: a direct reply cannot be held; have replies sent to a queue")
 
 
 def _read_moment(header: ContentHeader, now: datetime) -> timedelta | datetime | None:

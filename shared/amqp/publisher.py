@@ -18,6 +18,7 @@ from aiormq.exceptions import ChannelClosed, ConnectionInternalError
 from shared.amqp.connection import BROKER_ERRORS, CHANNEL_TIMEOUT, Broker
 from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
 from shared.amqp.wire import NO_LIMIT, Confirms, PublishBatch, fits
+from shared.contract.names import DIRECT_REPLY_PREFIX
 
 # With these the broker answers a message that it cannot take: it closes the channel; or the whole connection, if a part
 # of the broker fails over the message, as over a header of a kind that a stream cannot store.
@@ -25,8 +26,6 @@ CLOSED_OVER_A_MESSAGE = (ChannelClosed, ConnectionInternalError)
 
 # The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
-
-DIRECT_REPLY_PREFIX = "amq.rabbitmq.reply-to."
 
 # Erlang's external term format: the tag of a process id, and how many bytes of numbers follow the name of its node.
 _TERM = 131

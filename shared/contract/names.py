@@ -17,6 +17,9 @@ NAME_HEADER = b"duebell-id"
 # The user who sent it, as RabbitMQ has checked. RabbitMQ takes the property `user_id` from that user alone.
 USER_HEADER = b"duebell-user-id"
 
+# How RabbitMQ's direct reply addresses begin. They are routing keys of the default exchange.
+DIRECT_REPLY_PREFIX = "amq.rabbitmq.reply-to."
+
 # Events of MassTransit's recurring messages. They go to the consumer, which sends the messages.
 MASSTRANSIT_TOPIC = "duebell-masstransit"
 

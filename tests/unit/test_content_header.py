@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
 from shared.amqp.content_header import ContentHeader, Unsplittable, negate, read_number
@@ -202,6 +203,17 @@ def test_the_target_is_named_by_the_exchange_alone() -> None:
         assert found.exchange == target
     for exchange in ("", "orders", "my.delay.orders", "delay"):
         assert isinstance(read_delayed(a_message(header, exchange), "delay.", NOW, 1000), RefusedDelayed)
+
+
+def test_a_direct_reply_is_not_held_to_be_sent_later() -> None:
+    address = "amq.rabbitmq.reply-to.made-up"
+    copied, plain = properties(headers={"CC": ["q", address], "x-delay": 1}), properties(headers={"x-delay": 1})
+    for header, key, part in ((plain, address, "routing_key"), (copied, "q", "CC")):
+        message = replace(a_message(header, "delay."), routing_key=key, routing_key_bytes=key.encode())
+        refused = read_delayed(message, "delay.", NOW, 1000)
+        assert refused == RefusedDelayed(f"{part}: a direct reply cannot be held; have replies sent to a queue")
+        # For any other exchange it is a routing key like others.
+        assert isinstance(read_delayed(replace(message, exchange="delay.x"), "delay.", NOW, 1000), DelayedMessage)
 
 
 def test_what_cannot_be_held_is_refused_with_the_part_at_fault() -> None:
