@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
-from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
+from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry, undo_redelivery
 from consumer.commands.delayed_history import tell_stored
 from consumer.commands.masstransit import MassTransitMessage
 from consumer.masstransit import CarriedOut, MassTransit, Read
@@ -137,6 +137,7 @@ class DelayedHandler:
 
     def _read(self, message: IncomingMessage) -> Read:
         try:
+            message = undo_redelivery(message)
             has_expired = message.exchange == self.names.expired_exchange
             if has_expired:
                 restored = undo_expiry(message, self.names.delayed)

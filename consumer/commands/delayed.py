@@ -19,6 +19,8 @@ from shared.contract.names import DELAY_HEADER, DELIVER_AT_HEADER, DIRECT_REPLY_
 # Properties and headers together. A frame of RabbitMQ's default size has room for a little more.
 MAX_HEADER_BYTES = 120 * 1024
 
+# What RabbitMQ adds to a message that it delivers again.
+_DELIVERY_COUNTS = (b"x-delivery-count", b"x-acquired-count")
 # What RabbitMQ adds when a message expires in a queue.
 _DEATHS = (b"x-death", b"x-first-death-", b"x-last-death-")
 
@@ -109,6 +111,22 @@ def undo_expiry(message: IncomingMessage, queue: str) -> IncomingMessage | Refus
     except Unsplittable as error:
         return RefusedDelayed(f"properties: {error}")
     return replace(message, exchange=exchange, header=header.changed())
+
+
+def undo_redelivery(message: IncomingMessage) -> IncomingMessage:
+    """Return the message without the headers that count how often it was delivered to consumers, as one is that was not
+    acknowledged before its consumer ended. Receivers would take them for deliveries of their own queue.
+    """
+    if not message.redelivered:
+        return message
+    try:
+        header = ContentHeader(message.header)
+        for each in list(header.headers()):
+            if each.name in _DELIVERY_COUNTS:
+                header.remove(each)
+    except Unsplittable:  # it is refused when it is read
+        return message
+    return replace(message, header=header.changed())
 
 
 class _Refused(Exception):

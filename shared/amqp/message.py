@@ -29,6 +29,7 @@ class IncomingMessage(msgspec.Struct, frozen=True, gc=False):
     # As they arrived: flags and properties, and the routing key, which need not be UTF-8.
     header: bytes = b""
     routing_key_bytes: bytes = b""
+    redelivered: bool = False  # it was delivered before, and RabbitMQ has added headers that count its deliveries
 
 
 class PublishResult(StrEnum):

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from consumer.commands.delayed import DelayedMessage, RefusedDelayed, read_delayed, undo_expiry
+from consumer.commands.delayed import (
+    DelayedMessage,
+    RefusedDelayed,
+    read_delayed,
+    undo_expiry,
+    undo_redelivery,
+)
 from shared.amqp.content_header import ContentHeader, Unsplittable, negate, read_number
 from shared.amqp.message import IncomingMessage
 from tests.support.delayed import properties, short_text_table, table_header
@@ -265,3 +271,12 @@ def test_an_expiry_before_the_message_was_taken_is_undone() -> None:
     given_up = {"x-death": [{**death, "reason": "delivery_limit"}]}
     refused = undo_expiry(a_message(properties(headers=given_up), headers=given_up), "scheduler.delayed")
     assert refused == RefusedDelayed("exchange: the message was given up by the broker: delivery_limit")
+
+
+def test_the_counts_of_deliveries_to_consumers_are_taken_out_of_a_message_that_came_again() -> None:
+    sent = {"a": 1, "x-delay": 5}
+    counted = properties(headers={**sent, "x-acquired-count": 2, "x-delivery-count": 1}, message_id="m")
+    assert undo_redelivery(a_message(counted, redelivered=True)).header == properties(headers=sent, message_id="m")
+    # They are its sender's own.
+    assert undo_redelivery(a_message(counted)).header == counted
+    assert undo_redelivery(a_message(b"\xff", redelivered=True)).header == b"\xff"

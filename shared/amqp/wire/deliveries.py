@@ -34,7 +34,7 @@ METHOD_SIZE = 4
 read_header_start = Struct(">HHQH").unpack_from
 FLAGS = 12
 
-_delivery_tag = Struct(">q").unpack_from
+_tag_and_redelivered = Struct(">qB").unpack_from
 _HEADER_START_SIZE = 14
 MAX_NAME_BYTES = 255
 _length = Struct(">I").unpack_from
@@ -48,7 +48,7 @@ _LAST_SECOND = 0xFFFFFFFF
 # All but cluster_id, which AMQP has given up and no client sends.
 _KNOWN_PROPERTIES = sum(flag for name, flag in Basic.Properties.flags.items() if name != "cluster_id")
 
-Delivery = tuple[int, str, str, bytes]  # delivery tag, exchange, routing key, and its bytes
+Delivery = tuple[int, str, str, bytes, bool]  # delivery tag, exchange, routing key, its bytes, redelivered
 
 # An incomplete message waits for its rest up to this size. A larger one is taken frame by frame.
 MAX_WAITING_BYTES = 32 * 1024
@@ -154,7 +154,7 @@ def put_together(
     delivery: Delivery, values: dict[str, Any], body: bytes, unreadable: str | None, header: bytes
 ) -> IncomingMessage:
     """Make a message of its parts. `values` has the properties under the names of pamqp, `header` their bytes."""
-    tag, exchange, routing_key, key_bytes = delivery
+    tag, exchange, routing_key, key_bytes, redelivered = delivery
     get = values.get
     return IncomingMessage(
         tag,
@@ -175,6 +175,7 @@ def put_together(
         get("user_id") or None,
         header,
         key_bytes,
+        redelivered,
     )
 
 
@@ -213,8 +214,8 @@ def read_delivery(data: bytes, start: int, end: int) -> Delivery:
     try:
         place = start + HEAD + METHOD_SIZE
         place += 1 + data[place]  # the consumer tag
-        (tag,) = _delivery_tag(data, place)
-        place += 9  # the tag, and the redelivered flag
+        tag, redelivered = _tag_and_redelivered(data, place)
+        place += 9
         key = place + 1 + data[place]
         after = key + 1 + data[key]
     except (IndexError, error):
@@ -222,7 +223,7 @@ def read_delivery(data: bytes, start: int, end: int) -> Delivery:
     if after != end - 1:
         raise InvalidFrameError("a delivery does not end where it should")
     routing_key = data[key + 1 : after]
-    return tag, _readable(data[place + 1 : key]), _readable(routing_key), routing_key
+    return tag, _readable(data[place + 1 : key]), _readable(routing_key), routing_key, bool(redelivered & 1)
 
 
 def _readable(name: bytes) -> str:

@@ -61,6 +61,19 @@ async def test_a_message_whose_expiration_ends_while_no_consumer_runs_is_held_al
     assert (heard.routing_key, heard.body) == ("k", b"short")
 
 
+async def test_a_message_that_comes_to_a_consumer_again_arrives_as_it_was_sent(site: Site, app: Application) -> None:
+    """RabbitMQ counts in headers how often a quorum queue has delivered a message."""
+    async with a_delayed_sender(site) as sender:
+        await sender.send(b"body", headers={"x-delay": 1, "a": 1}, message_id="m")
+        queue = await app.channel.get_queue(site.names.delayed)
+        taken = await eventually(lambda: queue.get(fail=False))
+        assert taken
+        await taken.nack(requeue=True)
+        async with running_consumer(site), running_producer(site):
+            [heard] = await sender.hears(1)
+    assert heard.header == properties(headers={"x-delay": -1, "a": 1}, message_id="m")
+
+
 async def test_a_message_is_stored_once_although_the_rest_of_its_batch_has_to_be_stored_again(
     site: Site, database: Any
 ) -> None:

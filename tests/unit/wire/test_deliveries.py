@@ -35,11 +35,12 @@ def a_message(
     max_frame: int = 131_000,
     consumer: str = "duebell",
     channel: int = CHANNEL,
+    redelivered: bool = False,
 ) -> list[bytes]:
     """Its frames."""
     header = ContentHeader(0, len(body), its_properties or Basic.Properties(message_type="ScheduleDue"))
     bodies = [ContentBody(body[start : start + max_frame]) for start in range(0, len(body), max_frame)]
-    parts: list[Any] = [Basic.Deliver(consumer, tag, False, "schedule.events", key), header, *bodies]
+    parts: list[Any] = [Basic.Deliver(consumer, tag, redelivered, "schedule.events", key), header, *bodies]
     return [pamqp.frame.marshal(part, channel) for part in parts]
 
 
@@ -50,6 +51,7 @@ messages_to_us = st.builds(
     its_properties=properties,
     key=names,
     max_frame=st.sampled_from([100, 131_000]),
+    redelivered=st.booleans(),
 ).map(b"".join)
 messages_to_others = st.builds(a_message, consumer=st.just("another"), channel=st.just(ANOTHER)).map(b"".join)
 other_frames = st.builds(wire, frames, st.just(ANOTHER))
@@ -123,6 +125,7 @@ def _put_together(delivery: Basic.Deliver, its: Basic.Properties, body: bytes, h
         user_id=its.user_id or None,
         header=header,
         routing_key_bytes=(delivery.routing_key or "").encode(),
+        redelivered=bool(delivery.redelivered),
     )
 
 
