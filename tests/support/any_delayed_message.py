@@ -78,16 +78,19 @@ class AnyMessage:
     def sent(self) -> bytes:
         return self._written(0)
 
-    @property
-    def arriving(self) -> bytes:
-        return self._written(1)
+    def arriving(self, *, by_name: bool) -> bytes:
+        """`by_name`: the broker sorts headers by their names, and keeps the first of each name."""
+        return self._written(1, by_name=by_name)
 
-    def _written(self, side: int) -> bytes:
+    def _written(self, side: int, *, by_name: bool = False) -> bytes:
         headers, properties = list(self.headers), dict(self.properties)
         if self.when is not None:
             headers.insert(self.place % (len(headers) + 1), self.when[side])
         if side and (user := properties.pop("user_id", None)):
             headers.append(Field(b"duebell-user-id", "S", user[1:]))
+        if by_name:
+            first = {field.name: field for field in reversed(headers)}
+            headers = [first[name] for name in sorted(first)]
         table = b"".join(field.named for field in headers)
         if headers or self.has_headers:
             properties["headers"] = struct.pack(">I", len(table)) + table

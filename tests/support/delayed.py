@@ -42,6 +42,12 @@ class DelayedSender:
     def delay_exchange(self) -> str:
         return self.site.names.delay_exchange(self.exchange)
 
+    @property
+    def broker_sorts_headers(self) -> bool:
+        """RabbitMQ does from version 3.13 on, whenever it delivers a message."""
+        version = str(self.raw.underlay.connection.server_properties["version"])
+        return tuple(int(part) for part in version.split(".")[:2]) >= (3, 13)
+
     async def send(
         self, body: bytes = b"x", key: str | bytes = "key", *, header: bytes | None = None, **props: object
     ) -> None:
