@@ -36,6 +36,10 @@ CONNECT_TIMEOUT = 10.0
 CONNECT_TIMEOUT_OF_EACH = 5.0
 CLOSE_TIMEOUT = 3.0
 MAX_CONNECT_PAUSE_SECONDS = 5.0
+# So long a node may block publishers, in a memory or disk alarm, before another one is tried.
+MAX_BLOCKED_SECONDS = 30.0
+# How often to look whether it does.
+LOOK_SECONDS = 1.0
 
 # How OpenSSL names an answer that is no TLS: its versions differ.
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
@@ -47,7 +51,10 @@ log = logging.getLogger("duebell")
 
 
 class Link:
-    def __init__(self, url: str, name: str, timeout: float) -> None:
+    def __init__(
+        self, url: str, name: str, timeout: float, *, max_blocked_seconds: float = MAX_BLOCKED_SECONDS
+    ) -> None:
+        self._max_blocked_seconds = max_blocked_seconds
         self._urls = urls_to_try(url)
         self._host = 0  # the place in `_urls` of the host that is connected, or tried
         self._name = name
@@ -128,11 +135,27 @@ class Link:
             self._up.set()
             if not self._first.done():
                 self._first.set_result(None)
+            if len(self._urls) > 1:
+                await self._wait_until_lost_or_blocked(connection, lost)
             await lost
         finally:
             self._up.clear()
             self._connection = None
             await _close_quietly(connection)
+
+    async def _wait_until_lost_or_blocked(self, connection: AbstractConnection, lost: "asyncio.Future[None]") -> None:
+        """Returns when the connection is lost. Raises if the node blocks publishers for long: another one may not."""
+        while connection.transport is not None and not lost.done():
+            ready = asyncio.ensure_future(connection.transport.ready())
+            try:
+                done, _ = await asyncio.wait(
+                    {ready, lost}, timeout=self._max_blocked_seconds, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                ready.cancel()
+            if not done:
+                raise ConnectionError("the broker blocks publishers")
+            await asyncio.wait({lost}, timeout=LOOK_SECONDS)
 
     def _refusal_of(self, error: Exception) -> DuebellError | None:
         refusal = _refusal_of(error, self._urls[self._host])

@@ -6,7 +6,6 @@ log line per try.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -22,7 +21,7 @@ from shared.contract.names import Names
 from shared.runtime.addresses import parse_address
 from shared.runtime.backoff import Backoff
 from shared.runtime.logs import get_log
-from shared.runtime.loops import cancel_and_wait, mark_turn, waiting_outside
+from shared.runtime.loops import cancel_and_wait, first_of, mark_turn, waiting_outside
 
 CONNECT_TIMEOUT = 10.0
 # With several hosts, each has a share of its own: one that accepts the connection and says nothing is left.
@@ -34,6 +33,8 @@ HEARTBEAT_SECONDS = 10
 HEARTBEAT_SECONDS_OF_EACH = 5
 # So long a node may block publishers, in a memory or disk alarm, before another one is tried.
 MAX_BLOCKED_SECONDS = 30.0
+# How often to look whether the node blocks publishers.
+LOOK_SECONDS = 1.0
 
 # What a call raises when the broker is lost or stalled, if it is wrapped in `lost_connections_as_errors`.
 BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
@@ -49,7 +50,6 @@ class Broker:
         self.names = names
         self._max_blocked_seconds = max_blocked_seconds
         self._connection: WireConnection | None = None
-        self._lost: asyncio.Future[BaseException | None] | None = None
         self._up = asyncio.Event()
 
     @asynccontextmanager
@@ -73,10 +73,7 @@ class Broker:
             await self._up.wait()
 
     async def wait_until_publishable(self) -> None:
-        """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm. With
-        several hosts, leave one that blocks it for long.
-        """
-        blocked_since: tuple[WireConnection, float] | None = None
+        """Wait until the connection is up and the broker does not block it, as it does in a memory or disk alarm."""
         while True:
             mark_turn()
             connection = await self._wait_for_connection()
@@ -84,14 +81,9 @@ class Broker:
                 raise ConnectionError("the broker connection was lost")
             with suppress(TimeoutError):
                 # ready() never ends if the connection dies while it is blocked, so check again every second.
-                async with asyncio.timeout(1.0):
+                async with asyncio.timeout(LOOK_SECONDS):
                     await connection.transport.ready()
                 return
-            now = time.monotonic()
-            if blocked_since is None or blocked_since[0] is not connection:
-                blocked_since = connection, now
-            elif now - blocked_since[1] > self._max_blocked_seconds and len(self._urls) > 1:
-                self._leave("it blocks publishers")
 
     @asynccontextmanager
     async def open_channel(self, *, prefetch: int | None = None) -> AsyncIterator[WireChannel]:
@@ -112,11 +104,6 @@ class Broker:
         if self._connection is None:  # lost while this task was waking up
             raise ConnectionError("the broker connection was lost")
         return self._connection
-
-    def _leave(self, problem: str) -> None:
-        """Give the connection up; `_keep_connected` goes on to the next host."""
-        if self._lost is not None and not self._lost.done():
-            self._lost.set_result(ConnectionError(problem))
 
     async def _ensure_topology(self, connection: WireConnection) -> None:
         """Declare the topology. If the user has no right to, check that it exists."""
@@ -161,17 +148,33 @@ class Broker:
         lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         connection.close_callbacks.add(lambda _, error: None if lost.done() else lost.set_result(error))
         try:
-            self._connection, self._lost = connection, lost
+            self._connection = connection
             await self._ensure_topology(connection)
             self._up.set()
             backoff.reset()
             get_log().info("broker_connected", connection=self._name, host=host_of(url))
+            if len(self._urls) > 1:
+                await self._wait_until_lost_or_blocked(connection, lost)
             if (error := await lost) is not None:
                 raise ConnectionError(str(error))
         finally:
             self._up.clear()
-            self._connection = self._lost = None
+            self._connection = None
             await close_quietly(connection)
+
+    async def _wait_until_lost_or_blocked(
+        self, connection: WireConnection, lost: "asyncio.Future[BaseException | None]"
+    ) -> None:
+        """Return when the connection is lost. Raise ConnectionError if the node blocks publishers for long: another one
+        may not.
+        """
+        while connection.transport is not None and not lost.done():
+            try:
+                async with asyncio.timeout(self._max_blocked_seconds):
+                    await first_of(connection.transport.ready(), asyncio.wait({lost}))
+            except TimeoutError:
+                raise ConnectionError("it blocks publishers") from None
+            await asyncio.wait({lost}, timeout=LOOK_SECONDS)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.runtime.addresses import parse_address
 from tests.support.application import Application, an_application
 from tests.support.client_program import Installed
 from tests.support.eventually import PATIENCE, eventually
@@ -322,3 +323,20 @@ async def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(
         finally:
             stores.rabbitmq.resume()
         await program.says("sent again", within=60)
+
+
+@pytest.mark.own_stores
+async def test_a_host_that_blocks_publishers_for_long_is_left_for_the_next(
+    installed: Installed, stores: Stores, site: Site
+) -> None:
+    if stores.rabbitmq is None:
+        pytest.skip("the broker is not ours to alarm")
+    here = parse_address(site.amqp_url).hosts[0]
+    several = installed.given(AMQP_URL=site.amqp_url.replace(here, f"{here},{here}"))
+    async with several.running(SCRIPTS / "blocked.py") as program:
+        await program.says("connected")
+        await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.00001")
+        try:
+            await program.says("the broker blocks publishers", within=30)
+        finally:
+            await asyncio.to_thread(stores.rabbitmq.ctl, "set_vm_memory_high_watermark", "0.4")
