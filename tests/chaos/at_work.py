@@ -3,6 +3,7 @@ them when the block ends.
 """
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,8 +20,7 @@ from tests.chaos.replicas import watch
 
 def remove_old_logs(directory: Path) -> None:
     """Remove the logs of the run before. They outlive a run, so that they can be read."""
-    for old in (directory / LOGS).glob("*"):
-        old.unlink()
+    shutil.rmtree(directory / LOGS, ignore_errors=True)
 
 
 @asynccontextmanager

@@ -4,7 +4,10 @@ and the table.
 
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
+from stack.directory import LOGS
+from tests.chaos.at_work import remove_old_logs
 from tests.chaos.cluster.calm import ENOUGH, is_calm
 from tests.chaos.cluster.forgotten import forgotten_commands
 from tests.chaos.cluster.script import rounds
@@ -43,6 +46,14 @@ def test_every_fault_has_its_store() -> None:
     assert ClusterFault.LEADER_KILLED.target == ClusterFault.EACH_NODE_KILLED.target == BROKER
     of_postgres = {fault for fault in ClusterFault if fault.target == POSTGRES}
     assert {fault.name.partition("_")[0] for fault in of_postgres} == {"PRIMARY", "STANDBY", "OLD"}
+
+
+def test_the_logs_of_the_run_before_are_removed_those_of_each_server_too(tmp_path: Path) -> None:
+    (tmp_path / LOGS / "node-1").mkdir(parents=True)
+    (tmp_path / LOGS / "node-1" / "rabbitmq.log").touch()
+    remove_old_logs(tmp_path)
+    remove_old_logs(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_system_is_calm_when_events_come_and_none_is_late() -> None:
