@@ -126,6 +126,8 @@ def test_the_jobs_of_each_release_have_names_of_their_own_and_run_what_prepares_
 def test_selectors_find_the_pods_that_they_are_for() -> None:
     for name, budget in of_kind(MANIFESTS, "PodDisruptionBudget").items():
         assert budget["spec"]["selector"]["matchLabels"].items() <= LABELS[name].items()
+        # While a store is away no pod is ready, and every drain of a node would wait for it.
+        assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     services = of_kind(MANIFESTS, "Service")
     metrics = services["duebell-metrics"]["spec"]["selector"].items()
     assert all(metrics <= of_pod.items() for of_pod in LABELS.values())
