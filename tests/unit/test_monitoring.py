@@ -98,11 +98,24 @@ def test_every_alert_names_a_command_that_can_be_run(rule: dict[str, Any]) -> No
     if program != "duebell":
         assert program in {"docker", "psql", "rabbitmqctl"}
         return
+    read_by_the_command_line(arguments)
+
+
+def read_by_the_command_line(arguments: list[str]) -> None:
+    """Raise if the command line has no such command, or refuses its options. Nothing is run."""
     command: Any = typer.main.get_command(app)
     while hasattr(command, "commands"):
         assert arguments[0] in command.commands, arguments
         command = command.commands[arguments.pop(0)]
     command.make_context("duebell", arguments)
+
+
+def test_every_command_that_a_page_for_operators_names_is_one() -> None:
+    pages = "".join(page.read_text() for page in sorted((ROOT / "docs" / "operations").glob("*.md")))
+    named = re.findall(r"`duebell\s+([^`]+)`", pages)
+    assert len(named) > 10
+    for arguments in named:
+        read_by_the_command_line(shlex.split(arguments))
 
 
 @pytest.mark.parametrize(
