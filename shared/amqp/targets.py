@@ -7,6 +7,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
@@ -19,7 +20,7 @@ from shared.amqp.wire import lost_connections_as_errors
 SEEN_FOR_SECONDS = 2.0
 # An exchange over which the broker has closed a channel is left alone for this long.
 REFUSED_FOR_SECONDS = 10.0
-# The look takes place while row locks are held. Without an answer, the publish itself will tell.
+# The look takes place while row locks are held, so this is its limit for all exchanges of a claim together.
 LOOK_SECONDS = 2.0
 
 NOT_THERE = "the exchange is not there"
@@ -37,17 +38,21 @@ class TargetExchanges:
     _refused: dict[str, tuple[float, str]] = field(default_factory=dict)  # until when, and why
 
     async def find_unusable(self, names: Iterable[str]) -> dict[str, str]:
-        """Return those of the exchanges that cannot be published to, and why."""
+        """Return those of the exchanges that cannot be published to, and why. An exchange about which the broker says
+        nothing in time is left out: the publish itself will tell.
+        """
         now = self.clock()
         self._refused = {name: (end, why) for name, (end, why) in self._refused.items() if end > now}
         self._seen = {name: end for name, end in self._seen.items() if end > now}
         unusable = {name: self._refused[name][1] for name in names if name in self._refused}
-        for name in names:
-            if name and name not in unusable and name not in self._seen:
-                if (problem := await self._look(name)) is None:
-                    self._seen[name] = self.clock() + SEEN_FOR_SECONDS
-                else:
-                    unusable[name] = problem
+        with suppress(*BROKER_ERRORS):
+            async with asyncio.timeout(LOOK_SECONDS):
+                for name in names:
+                    if name and name not in unusable and name not in self._seen:
+                        if (problem := await self._look(name)) is None:
+                            self._seen[name] = self.clock() + SEEN_FOR_SECONDS
+                        else:
+                            unusable[name] = problem
         return unusable
 
     def refuse(self, close_reason: str) -> str | None:
@@ -61,15 +66,13 @@ class TargetExchanges:
         return name
 
     async def _look(self, name: str) -> str | None:
-        """Return why the exchange cannot be used; None if it is there, or if the broker does not say."""
+        """Return why the exchange cannot be used, or None if it is there. Raises if the broker does not say."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS), self.broker.open_channel() as channel:
+            async with self.broker.open_channel() as channel:
                 with lost_connections_as_errors():
                     await declare_passively(channel, name, "exchange")
         except ChannelNotFoundEntity:
             return NOT_THERE
         except ChannelAccessRefused as error:
             return str(error)
-        except BROKER_ERRORS:
-            return None
         return None

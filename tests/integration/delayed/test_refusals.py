@@ -1,15 +1,18 @@
 """Delayed messages that the broker does not take: kept, tried again, visible; and no harm to others."""
 
+import time
 from decimal import Decimal
 from typing import Any
 
 from aio_pika import ExchangeType
 
+from shared.amqp.targets import LOOK_SECONDS, TargetExchanges
 from shared.amqp.topology import declare_delay_exchange
 from tests.support.application import Application
 from tests.support.builders import a_request, in_seconds
 from tests.support.delayed import a_delayed_sender, properties
 from tests.support.eventually import eventually
+from tests.support.proxied_broker import a_proxied_broker
 from tests.support.services import running_consumer, running_producer
 from tests.support.stores import Site
 
@@ -139,3 +142,13 @@ async def test_what_cannot_be_held_is_parked_with_its_reason_and_its_body(site: 
         reasons = {message.body: message.headers["duebell-reason"] for message in await app.parked(2)}
     assert reasons[b"x" * 11] == "body: has 11 bytes, the limit is 10"
     assert str(reasons[b"mine"]).startswith("exchange: the message came by a queue's name")
+
+
+async def test_looking_for_many_exchanges_takes_no_longer_than_for_one(site: Site) -> None:
+    """The rows of the claim are locked meanwhile."""
+    async with a_proxied_broker(site) as proxied:
+        targets = TargetExchanges(proxied.broker)
+        proxied.lose_answers()
+        began = time.monotonic()
+        assert await targets.find_unusable([f"{site.prefix}{number}" for number in range(20)]) == {}
+        assert time.monotonic() - began < 5 * LOOK_SECONDS
