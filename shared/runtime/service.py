@@ -13,8 +13,8 @@ from typing import Any
 
 import uvloop
 
-from shared.amqp.wire import find_untested_version
 from shared.errors import CannotStart
+from shared.runtime.library_versions import find_untested_version
 from shared.runtime.logs import get_log
 from shared.runtime.loops import Stop, first_of, run_until_stop
 

@@ -13,7 +13,7 @@ from types import FunctionType
 
 import pytest
 
-from shared.amqp.wire.compat import TESTED_VERSIONS
+from shared.runtime.library_versions import TESTED_VERSIONS
 from tests.support.services import ROOT
 
 PACKAGES = ["shared", "consumer", "producer", "delivery", "cli", "console"]

@@ -6,7 +6,6 @@ of the byte stream before aiormq sees them, through aiormq's public `transport_f
 patched, and no private name of a library is used.
 """
 
-from shared.amqp.wire.compat import find_untested_version
 from shared.amqp.wire.connection import WireChannel, WireConnection, connect, lost_connections_as_errors
 from shared.amqp.wire.properties import read_properties
 from shared.amqp.wire.publishing import NO_LIMIT, Confirms, PublishBatch, fits, size_of_headers
@@ -18,7 +17,6 @@ __all__ = [
     "WireChannel",
     "WireConnection",
     "connect",
-    "find_untested_version",
     "fits",
     "lost_connections_as_errors",
     "read_properties",

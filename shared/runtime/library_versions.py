@@ -1,12 +1,19 @@
-"""Checks that the AMQP libraries have versions that the wire package was tested with. The package uses their public
-names only, but depends on details: incoming frames pass aiormq's reader by, outgoing frames its publishing.
+"""Checks that the libraries whose details the services rely on have versions that were tested. The services use public
+names only. But incoming frames pass aiormq's reader by, outgoing frames its publishing, aio-pika hands the transport
+factory on, and the guard of webhook calls is called by aiohttp, with addresses that yarl has read.
 """
 
 from collections.abc import Callable
 from importlib.metadata import version
 
 # From the first version, below the second, as in pyproject.toml.
-TESTED_VERSIONS = {"aiormq": ("7.2.4", "7.3"), "pamqp": ("4.0.1", "4.1")}
+TESTED_VERSIONS = {
+    "aio-pika": ("10.2", "11"),
+    "aiohttp": ("3.14", "4"),
+    "aiormq": ("7.2.4", "7.3"),
+    "pamqp": ("4.0.1", "4.1"),
+    "yarl": ("1.25", "2"),
+}
 
 
 def find_untested_version(installed: Callable[[str], str] = version) -> str | None:

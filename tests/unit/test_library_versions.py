@@ -1,4 +1,4 @@
-"""A service refuses to start with AMQP libraries in versions that were not tested."""
+"""A service refuses to start with libraries in versions that were not tested."""
 
 import json
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.amqp.wire.compat import find_untested_version
+from shared.runtime.library_versions import find_untested_version
 from tests.support.services import ROOT
 
-TESTED = {"aiormq": "7.2.4", "pamqp": "4.0.1"}
+TESTED = {"aio-pika": "10.2.0", "aiohttp": "3.14.0", "aiormq": "7.2.4", "pamqp": "4.0.1", "yarl": "1.25.0"}
 
 
 @pytest.mark.parametrize("version", ["7.2.4", "7.2.4.post1", "7.2.99"])
@@ -23,6 +23,13 @@ def test_tested_versions_are_no_problem(version: str) -> None:
 def test_any_other_version_is_named_with_those_that_were_tested(version: str) -> None:
     problem = find_untested_version({**TESTED, "aiormq": version}.__getitem__)
     assert problem == f"aiormq {version} is installed, and Duebell was tested with aiormq>=7.2.4,<7.3: install one"
+
+
+@pytest.mark.parametrize(("library", "version"), [("aio-pika", "11.0"), ("aiohttp", "4.0.0a1"), ("yarl", "1.24.9")])
+def test_libraries_whose_details_matter_are_checked(library: str, version: str) -> None:
+    problem = find_untested_version({**TESTED, library: version}.__getitem__)
+    assert problem is not None
+    assert problem.startswith(f"{library} {version} is installed, and Duebell was tested with {library}>=")
 
 
 def test_what_is_installed_here_was_tested() -> None:
