@@ -33,9 +33,13 @@ class AttemptLimit:
         while len(self._levels) > MAX_KEYS:
             self._levels.popitem(last=False)
 
-    def forget(self, user: str, address: str) -> None:
-        """The user has logged in from this address."""
-        self._levels.pop(_keys(user, address)[0], None)
+    def forget(self, user: str, address: str, now: float) -> None:
+        """The user has logged in from this address: the attempt that was counted as a failure was none."""
+        both, *shared = _keys(user, address)
+        self._levels.pop(both, None)
+        for key in shared:
+            if key in self._levels:
+                self._levels[key] = max(0.0, self._level(key, now) - 1), now
 
     def _level(self, key: tuple[str, ...], now: float) -> float:
         level, at = self._levels.get(key, (0.0, now))

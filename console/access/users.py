@@ -71,9 +71,11 @@ def user_of_token(token: str, users: Mapping[str, User]) -> User | None:
 
 
 def user_of_proxy(name: str, users: Mapping[str, User], role_of_others: Role | None) -> User | None:
-    """Return the user that a trusted proxy names: as it is listed, else with the role that unlisted users get."""
-    if name in users:
-        return users[name]
+    """Return the user that a trusted proxy names: as it is listed, else with the role that unlisted users get. A person
+    who bears the name of a program gets none of its rights.
+    """
+    if (listed := users.get(name)) is not None:
+        return None if listed.token else listed
     if role_of_others is None or not _NAME.fullmatch(name):
         return None
     return User(name, role_of_others, sees_payloads=False)

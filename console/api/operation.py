@@ -15,7 +15,7 @@ from starlette.routing import Route
 from console.access.users import user_of_token
 from console.web.context import Console, Visit, Visitor
 from console.web.queries import Filters
-from console.web.visitors import visitor_of
+from console.web.visitors import comes_from_proxy, visitor_of
 from shared.recurrence.zones import load_zone
 
 API_PATH = "/api/v1"
@@ -118,14 +118,15 @@ def _visit_of(request: Request) -> Visit:
 
 
 def _visitor_of(request: Request, console: Console, now: datetime) -> Visitor | None:
-    """Return the user of the token; without a token the visitor that the pages would see."""
-    given = request.headers.get("Authorization")
-    if given is None:
-        return visitor_of(request, console, now)
-    if given[: len(BEARER)].lower() != BEARER:
-        return None
-    user = user_of_token(given[len(BEARER) :].strip(), console.users)
-    return None if user is None else Visitor(user, "", "", has_session=False)
+    """Return the user of the token; without a token the visitor that the pages would see. A proxy that knows its users
+    may pass on how they showed it who they are: that is no token.
+    """
+    given = request.headers.get("Authorization", "")
+    is_token = given[: len(BEARER)].lower() == BEARER
+    user = user_of_token(given[len(BEARER) :].strip(), console.users) if is_token else None
+    if user is not None:
+        return Visitor(user, "", "", has_session=False)
+    return visitor_of(request, console, now) if not given or comes_from_proxy(request, console) else None
 
 
 def _in_zone(visit: Visit) -> Visit:

@@ -44,7 +44,7 @@ async def log_in(request: Request) -> Response:
     if user is None:
         console.metrics.log_ins["wrong"].inc()
         return _form(console, to, name, "The name or the password is wrong.", 403)
-    console.attempts.forget(name, address)
+    console.attempts.forget(name, address, time.monotonic())
     console.metrics.log_ins["accepted"].inc()
     answer = RedirectResponse(console.renderer.url(_local_path(to)), 303)
     cookie = console.session_key.begin(user, datetime.now(UTC), console.session_lifetime)

@@ -26,7 +26,7 @@ from shared.runtime.logs import get_log
 
 def make_app(console: Console) -> ASGIApp:
     app = Starlette(
-        routes=_routes(),
+        routes=routes(),
         exception_handlers={
             ApiFailure: show_api_failure,
             PageFailure: _show_failure,
@@ -43,7 +43,7 @@ def make_app(console: Console) -> ASGIApp:
     return Surroundings(app, console.settings.prefix, console.metrics)
 
 
-def _routes() -> list[BaseRoute]:
+def routes() -> list[BaseRoute]:
     return [
         page("/", now.show),
         page("/now/live", now.stream),

@@ -125,6 +125,19 @@ def test_an_address_that_tries_many_users_waits_for_all_of_them() -> None:
     assert limit.seconds_to_wait("alice", "10.0.0.2", 0.0) == 0
 
 
+def test_people_who_log_in_from_one_address_are_not_taken_for_one_who_guesses() -> None:
+    limit = AttemptLimit()
+    for number in range(3 * BURSTS[2]):
+        assert limit.seconds_to_wait(f"user{number}", "10.0.0.1", 0.0) == 0
+        assert limit.seconds_to_wait("alice", "10.0.0.2", 0.0) == 0
+        for user, address in ((f"user{number}", "10.0.0.1"), ("alice", "10.0.0.2")):
+            limit.count_failure(user, address, 0.0)
+            limit.forget(user, address, 0.0)
+    limit.count_failure("mallory", "10.0.0.3", 0.0)
+    limit.forget("alice", "10.0.0.3", 0.0)
+    assert limit._level(("user", "mallory"), 0.0) == 1
+
+
 def test_the_memory_of_failures_is_bounded() -> None:
     limit = AttemptLimit()
     for number in range(MAX_KEYS):
@@ -138,6 +151,12 @@ def test_a_proxy_names_listed_users_and_others_only_if_a_role_is_set_for_them() 
     assert user_of_proxy("carol", users, None) is None
     assert user_of_proxy("carol", users, Role.VIEWER) == User("carol", Role.VIEWER, sees_payloads=False)
     assert user_of_proxy("carol\nalice", users, Role.OPERATOR) is None
+
+
+def test_a_person_who_bears_the_name_of_a_program_gets_none_of_its_rights() -> None:
+    users = parse_users(f"deploys:operator+payloads:{TokenHash.of(make_token())}")
+    assert user_of_proxy("deploys", users, None) is None
+    assert user_of_proxy("deploys", users, Role.VIEWER) is None
 
 
 @pytest.mark.parametrize(
