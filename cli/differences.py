@@ -113,5 +113,6 @@ def _microseconds(now: datetime) -> int:
     return int(now.timestamp() * 1_000_000)
 
 
-def _json(text: str | None) -> Any:  # noqa: ANN401 - any JSON value
-    return None if text is None else orjson.loads(text)
+def _json(text: str | None) -> bytes | None:
+    """Return one text for one JSON value. In Python `true`, 1 and 1.0 are equal, and in JSON they are not."""
+    return None if text is None else orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS)

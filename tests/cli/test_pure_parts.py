@@ -5,16 +5,22 @@ from typing import Any
 
 import pytest
 
-from cli.differences import plan_changes
+from cli.differences import Change, plan_changes
 from cli.errors import BadUsage, Failure
 from cli.kept_queue import choose
 from cli.preview import looks_like_cron
+from cli.schedule_file import Wanted
 from cli.time_arguments import parse_duration, parse_moment
+from consumer.commands.parse import RawCommand, read_command
+from consumer.commands.schedule import Schedule
 from shared.amqp.message import IncomingMessage
+from shared.contract.job_status import JobStatus
+from shared.contract.messages import REQUEST_TYPE
 from shared.contract.names import Names
 from shared.kept.parked import PARKED, Parked
 from shared.kept.queue import Found
 from shared.kept.unrouted import Unrouted
+from shared.reading.stored_requests import StoredRequest
 from shared.recurrence import RuleSpec
 from shared.recurrence.marked import marked_occurrences
 
@@ -176,3 +182,30 @@ def test_an_event_that_was_put_there_by_hand_is_shown_too(body: bytes) -> None:
 def test_a_pruned_job_is_cancelled_up_to_the_revision_that_was_listed() -> None:
     [cancel] = plan_changes([], {}, {"old": 7}, NOW).changes
     assert cancel.content == {"id": "old", "revision": 7}, "a higher revision, sent while a person decides, stays"
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted"), [("1", "true"), ("0", "false"), ("1", "1.0"), ('{"a": [0]}', '{"a": [false]}')]
+)
+def test_values_that_python_takes_for_equal_and_json_does_not_differ(stored: str, wanted: str) -> None:
+    assert [change.fields.keys() for change in _plan(stored, wanted)] == [{"payload"}]
+    assert _plan(stored, stored) == []
+    assert _plan('{"b": 1, "a": 2}', '{"a": 2,   "b": 1}') == []
+
+
+def _plan(stored: str, wanted: str) -> list[Change]:
+    body = b'{"id": "a", "every_seconds": 60, "payload": %s}'
+    one, other = (_schedule(body % payload.encode()) for payload in (stored, wanted))
+    assert one.rule is not None
+    job = StoredRequest(
+        id="a", status=JobStatus.PENDING, revision=1, topic=one.topic, payload=one.payload, webhook=None,
+        rule=one.rule.to_json(), misfire=one.misfire, misfire_grace_seconds=one.misfire_grace_seconds, labels=None,
+        next_run_at=one.next_run_at, last_due_at=None,
+    )  # fmt: skip
+    return plan_changes([Wanted({}, other)], {"a": job}, {}, NOW).changes
+
+
+def _schedule(body: bytes) -> Schedule:
+    read = read_command(RawCommand(body, REQUEST_TYPE, ""), NOW, 1000)
+    assert isinstance(read, Schedule), read
+    return read
