@@ -13,7 +13,7 @@ from console.web.context import Visit
 from console.web.failures import PageFailure, not_found
 from console.web.forms import Form
 from console.web.streams import LIST_SECONDS, live
-from shared.reading.deliveries import DeliveriesWanted, DeliveryState, list_deliveries, read_attempts
+from shared.reading.deliveries import newest_deliveries, read_attempts
 from shared.reading.jobs import Job, read_job
 from shared.recurrence import RuleSpec
 from shared.why.explain import explain
@@ -51,11 +51,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
     async with visit.console.reading() as connection:
         facts = await read_facts(connection, job_id)
         job = await read_job(connection, job_id)
-        wanted = [DeliveriesWanted(state, job_id) for state in DeliveryState]
-        pages = [await list_deliveries(connection, one, DELIVERIES_SHOWN) for one in wanted]
-        deliveries = sorted((one for page in pages for one in page.deliveries), key=lambda one: -one.id)[
-            :DELIVERIES_SHOWN
-        ]
+        deliveries = await newest_deliveries(connection, job_id, DELIVERIES_SHOWN)
         attempts = await read_attempts(connection, [one.id for one in deliveries])
     explanation = explain(facts if visit.user.sees_payloads else facts.without_answers(), visit.zone)
     verdict: Answer | None = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import asyncpg
+
 from shared.contract.fields import format_instant, parse_date_time
 from shared.postgres.pool import Connection
 
@@ -112,24 +114,31 @@ select id, coalesce(finished_at, next_attempt_at) as moment,
  where job_id = $1 and ($5::timestamptz is null or id < $6::bigint)
  order by id desc limit $7
 """  # noqa: S608
+_COLUMNS = """d.id, job_id, topic, sequence, status, host, retry_count, max_retries, due_at, next_attempt_at,
+             finished_at, failure_reason, replay_of,
+             (select r.id from deliveries as r where r.replay_of = d.id) as replayed_as"""
 _PAGE = """
 with walked as materialized (select row_number() over () as place, * from ({walk}) as read)
 select last.id as last_id, last.moment as last_moment, last.place as rows_read, found.*
   from (select id, moment, place from walked order by place desc limit 1) as last
   left join (select id, place from walked where fits order by place limit $9) as fitting on true
   left join lateral (
-      select d.id, job_id, topic, sequence, status, host, retry_count, max_retries, due_at, next_attempt_at,
-             finished_at, failure_reason, replay_of,
-             (select r.id from deliveries as r where r.replay_of = d.id) as replayed_as
+      select {columns}
         from deliveries as d where d.id = fitting.id limit 1) as found on true
  order by fitting.place
 """
+
+
+def _page(walk: str) -> str:
+    return _PAGE.format(walk=walk, columns=_COLUMNS)
+
+
 LIST_DELIVERIES = {
-    DeliveryState.OPEN: _PAGE.format(walk=_OPEN),
-    DeliveryState.COMPLETED: _PAGE.format(walk=_ENDED),
-    DeliveryState.FAILED: _PAGE.format(walk=_FAILED),
+    DeliveryState.OPEN: _page(_OPEN),
+    DeliveryState.COMPLETED: _page(_ENDED),
+    DeliveryState.FAILED: _page(_FAILED),
 }
-LIST_DELIVERIES_OF_JOB = _PAGE.format(walk=_OF_JOB)
+LIST_DELIVERIES_OF_JOB = _page(_OF_JOB)
 
 
 async def list_deliveries(
@@ -152,12 +161,24 @@ async def list_deliveries(
     )
     if not rows:
         return DeliveryPage([], None)
-    found = [ListedDelivery(*(row[name] for name in ListedDelivery.__slots__)) for row in rows if row["id"] is not None]
+    found = [_listed(row) for row in rows if row["id"] is not None]
     if len(found) == limit:
         return DeliveryPage(found, DeliveryPlace(found[-1].moment, found[-1].id))
     if rows[0]["rows_read"] == rows_to_read:
         return DeliveryPage(found, DeliveryPlace(rows[0]["last_moment"], rows[0]["last_id"]))
     return DeliveryPage(found, None)
+
+
+NEWEST_OF_JOB = f"select {_COLUMNS} from deliveries as d where job_id = $1 order by id desc limit $2"  # noqa: S608
+
+
+async def newest_deliveries(connection: Connection, job_id: str, limit: int) -> list[ListedDelivery]:
+    """Return the newest deliveries of the job, whatever became of them."""
+    return [_listed(row) for row in await connection.fetch(NEWEST_OF_JOB, job_id, limit)]
+
+
+def _listed(row: asyncpg.Record) -> ListedDelivery:
+    return ListedDelivery(*(row[name] for name in ListedDelivery.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
