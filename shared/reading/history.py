@@ -4,7 +4,8 @@ back in time from a place, and the cost of a page does not grow with the history
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
 import orjson
 
@@ -115,26 +116,73 @@ class LatenessAt:
     p99: timedelta | None
 
 
-# A sample of each minute, by the index history_by_time. What was asked for after its moment counts from then on.
+# Entries are appended, so the pages of a day are in the order of time, and are read by their numbers. An index by
+# blocks would not do: it leaves out what has come since vacuum was there last, and each minute would read all of that.
+PAGES_OF_DAY = """
+select pg_relation_size(to_regclass('history_' || to_char($1::timestamptz at time zone 'UTC', 'YYYYMMDD')))
+       / current_setting('block_size')::bigint
+"""
+FIRST_ENTRIES = """
+select (select at from history
+         where ctid >= format('(%s,0)', page)::tid and at >= $2::timestamptz and at < $2 + interval '24 hours' limit 1)
+  from unnest($1::bigint[]) with ordinality as given (page, place) order by place
+"""
+# A sample of each minute: what was published among its first entries. What was asked for after its moment counts from
+# then on.
 LATENESS_BY_MINUTE = """
 select minute as at, count(fired.at) as sample,
        percentile_disc(0.5) within group (order by fired.late) as p50,
        percentile_disc(0.99) within group (order by fired.late) as p99
-  from generate_series(date_trunc('minute', now()) - interval '59 minutes', date_trunc('minute', now()), '1 minute')
-       as minute
+  from unnest($2::timestamptz[], $3::bigint[]) as given (minute, page)
   left join lateral (
       select at, greatest(interval '0', at - greatest(due_at, case when at > due_at + interval '1 second' then (
                  select max(asked.at) from history as asked
                   where asked.job_id = sampled.job_id and asked.at > sampled.due_at and asked.at <= sampled.at
                     and asked.what in ('accepted', 'rescheduled', 'resumed')) end)) as late
         from (select job_id, at, due_at from history
-               where at >= minute and at < minute + interval '1 minute' and what = 'fired' limit $1) as sampled
+               where ctid >= format('(%s,0)', page)::tid and ctid < format('(%s,0)', page + $4::bigint)::tid
+                 and at >= $1::timestamptz and at < $1 + interval '24 hours'
+                 and at >= minute and at < minute + interval '1 minute' and what = 'fired' limit $5) as sampled
   ) as fired on true
  group by minute order by minute
 """
+THIS_MINUTE = "select date_trunc('minute', now())"
+MINUTES = 60
 SAMPLE_OF_A_MINUTE = 100
+MAX_PAGES_OF_A_MINUTE = 16
+# Entries of several sessions may come a little out of order.
+PAGES_BEFORE = 2
 
 
 async def lateness_by_minute(connection: Connection) -> list[LatenessAt]:
     """Return how late occurrences of the last hour were, minute by minute."""
-    return [LatenessAt(**dict(row)) for row in await connection.fetch(LATENESS_BY_MINUTE, SAMPLE_OF_A_MINUTE)]
+    last: datetime = await connection.fetchval(THIS_MINUTE)
+    minutes = [last - timedelta(minutes=ago) for ago in reversed(range(MINUTES))]
+    found: list[LatenessAt] = []
+    for day, of_day in groupby(minutes, key=lambda at: at.astimezone(UTC).replace(hour=0, minute=0)):
+        found += await _lateness_of_day(connection, day, list(of_day))
+    return found
+
+
+async def _lateness_of_day(connection: Connection, day: datetime, minutes: list[datetime]) -> list[LatenessAt]:
+    pages: int = await connection.fetchval(PAGES_OF_DAY, day) or 0
+    begins = [max(0, page - PAGES_BEFORE) for page in await _find_pages(connection, day, minutes, pages)]
+    limits = (MAX_PAGES_OF_A_MINUTE + PAGES_BEFORE, SAMPLE_OF_A_MINUTE)
+    rows = await connection.fetch(LATENESS_BY_MINUTE, day, minutes, begins, *limits)
+    return [LatenessAt(**dict(row)) for row in rows]
+
+
+async def _find_pages(connection: Connection, day: datetime, minutes: list[datetime], pages: int) -> list[int]:
+    """Return the first page of each minute, by halving the pages of the day until one is left: all minutes at once."""
+    low, high = [0] * len(minutes), [pages] * len(minutes)
+    for _ in range(pages.bit_length()):
+        middle = [(first + last) // 2 for first, last in zip(low, high, strict=True)]
+        entries = await connection.fetch(FIRST_ENTRIES, middle, day)
+        for number, (minute, (at,)) in enumerate(zip(minutes, entries, strict=True)):
+            if low[number] == high[number]:
+                continue
+            if at is not None and at < minute:
+                low[number] = middle[number] + 1
+            else:
+                high[number] = middle[number]
+    return low

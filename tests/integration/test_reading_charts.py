@@ -53,6 +53,25 @@ async def test_a_minute_without_occurrences_has_no_lateness(database: Any) -> No
     assert (last.sample, last.p50, last.p99) == (9, timedelta(milliseconds=50), timedelta(milliseconds=90))
 
 
+async def test_each_minute_has_a_sample_of_its_own_entries_beside_a_burst_that_vacuum_has_not_seen(
+    database: Any,
+) -> None:
+    if await database.fetchval("select (now() at time zone 'UTC')::time < '00:31'"):
+        pytest.skip("there is no partition of yesterday")
+    insert = """
+        insert into history (job_id, what, at, due_at)
+        select 'job', case when n % 2 = 0 then 'fired' else 'accepted' end, at, at - ($1 - ago) * interval '10 ms'
+          from generate_series($1::int, $2::int, -1) as ago, generate_series(1, $3::int) as n,
+               lateral (select date_trunc('minute', now()) - ago * interval '1 min' + n * interval '1 ms' as at) as told
+         order by at"""
+    await database.execute(insert, 30, 1, 200)
+    await database.execute("vacuum analyze history")
+    await database.execute(insert, 0, 0, 30_000)
+    found = (await lateness_by_minute(database))[-31:]
+    assert [one.p99 for one in found] == [timedelta(milliseconds=10 * n) for n in range(30)] + [timedelta(0)]
+    assert {one.sample for one in found} == {100}
+
+
 async def test_hosts_are_told_by_what_waits_for_them_and_what_failed(database: Any) -> None:
     await insert_rows(database, "a.example", 1)
     await insert_rows(database, "b.example", 2)
