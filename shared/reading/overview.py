@@ -55,7 +55,7 @@ with ready as (
          order by retry_at limit $1) as counted
 ), paused as (
     select count(*) as jobs from (
-        select from jobs where status = 'paused' and finished_at is null limit $1) as counted
+        select from jobs where status = 'paused' and next_run_at > '-infinity' order by next_run_at limit $1) as counted
 ), estimate as (
     select sum(reltuples)::bigint as jobs from pg_class where oid in ('jobs_due'::regclass, 'jobs_refused'::regclass)
 )
