@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from shared.contract.messages import Outcome
 
 PAGES = (
-    "now", "schedules", "schedule", "new", "deliveries", "delivery", "parked", "unrouted", "history", "log-in",
-    "api", "other",
+    "now", "schedules", "schedule", "bulk", "new", "deliveries", "delivery", "delayed", "parked", "unrouted", "history",
+    "log-in", "api", "other",
 )  # fmt: skip
 LOG_INS = ("accepted", "wrong", "limited")
 

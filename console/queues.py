@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from aiormq.exceptions import AMQPError
+from aiormq.exceptions import ChannelNotFoundEntity
 
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.wire import lost_connections_as_errors
@@ -12,8 +12,10 @@ from shared.contract.names import Names
 COUNT_TIMEOUT = 3.0
 
 
-async def count_messages(broker: Broker, names: Names) -> Mapping[str, int | None]:
-    """Return the number of messages by the role of the queue; None where it cannot be told."""
+async def count_messages(broker: Broker, names: Names) -> Mapping[str, int | None] | None:
+    """Return the number of messages by the role of the queue, None for a queue that is not there. Return None, and no
+    numbers at all, if RabbitMQ does not answer within COUNT_TIMEOUT.
+    """
     roles = {
         "inbox": names.inbox,
         "delayed": names.delayed,
@@ -21,15 +23,20 @@ async def count_messages(broker: Broker, names: Names) -> Mapping[str, int | Non
         "parked": names.parked,
         "unrouted": names.unrouted,
     }
-    counts: dict[str, int | None] = dict.fromkeys(roles)
     if not broker.is_up:
-        return counts
-    for role, queue in roles.items():
-        try:
-            async with asyncio.timeout(COUNT_TIMEOUT), broker.open_channel() as channel:
-                with lost_connections_as_errors():
-                    found = await channel.declare_queue(queue, passive=True)
-                    counts[role] = found.declaration_result.message_count
-        except (AMQPError, *BROKER_ERRORS):
-            continue  # an error closes the channel; the others may still be told
-    return counts
+        return None
+    try:
+        async with asyncio.timeout(COUNT_TIMEOUT):
+            return {role: await _count(broker, queue) for role, queue in roles.items()}
+    except BROKER_ERRORS:
+        return None
+
+
+async def _count(broker: Broker, queue: str) -> int | None:
+    try:
+        async with broker.open_channel() as channel:
+            with lost_connections_as_errors():
+                found = await channel.declare_queue(queue, passive=True)
+                return found.declaration_result.message_count
+    except ChannelNotFoundEntity:
+        return None

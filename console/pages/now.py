@@ -1,6 +1,7 @@
 """The first page: whether all goes well now, and what is due."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +24,9 @@ WITHIN = {
     "Due in an hour": timedelta(hours=1),
     "Due in a day": timedelta(days=1),
 }
+NO_RABBITMQ = Attention(
+    is_problem=True, text="RabbitMQ does not answer the console: nothing can be sent from here", next="duebell status"
+)
 _PAGES_OF_COMMANDS = {
     "duebell list --to now": "/schedules?state=pending",
     "duebell list --refused": "/schedules?state=refused",
@@ -56,11 +60,14 @@ async def _read(visit: Visit) -> dict[str, Any]:
         console.charts.get(f"future {ahead}", lambda: _future(console, ahead)),
     )
     overview: Overview = quick["overview"]
+    queues: Mapping[str, int | None] | None = quick["queues"]
+    attention = what_needs_attention(overview, queues or {})
     return {
         **quick,
+        "queues": queues or {},
         **slow,
         **future,
-        "attention": [(one, _page_of(one)) for one in what_needs_attention(overview, quick["queues"])],
+        "attention": [(one, _page_of(one)) for one in ([] if queues else [NO_RABBITMQ]) + attention],
         "ahead": ahead.value,
         "aheads": [one.value for one in Ahead],
         "max_counted": MAX_COUNTED,
