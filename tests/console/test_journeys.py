@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -144,6 +145,15 @@ def test_a_page_stays_up_to_date_without_being_loaded_again_until_it_is_paused(
     operator.get_by_role("button", name="Paused").click()
     expect(badge).to_have_text("pending")
     assert operator.evaluate("window.isTheSamePage")
+
+
+def test_each_schedule_has_its_page(console: RunningConsole) -> None:
+    """Among them: with a webhook and without, with a signing secret and without, of each state."""
+    cookie = {"Cookie": console.session_of(OPERATOR)}
+    for job in console.fetch("select distinct on (topic, status) id from jobs"):
+        for path in ("/schedule?id=", "/new?again="):
+            answer = console.ask(path + quote(job["id"]), headers=cookie)
+            assert answer.status == 200, (path, job)
 
 
 def test_times_are_told_in_the_zone_of_the_reader(operator: Page) -> None:
