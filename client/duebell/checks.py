@@ -89,7 +89,7 @@ def check_moment(text: str) -> str:
 
 
 def has_offset(moment: str) -> bool:
-    """Whether a text that `check_moment` let through is an instant, and not a local time."""
+    """Tell whether a text that `check_moment` let through is an instant, and not a local time."""
     found = _MOMENT.fullmatch(moment)
     return found is not None and found["offset"] is not None
 
@@ -104,7 +104,7 @@ def check_cron(text: str) -> str:
 
 
 def in_words(problem: Mapping[str, Any], fields: Mapping[str, object]) -> str:
-    """One of pydantic's problems, in words that name the field; `fields` are those that the message has."""
+    """Return one of pydantic's problems in words that name the field; `fields` are those that the message has."""
     place = [str(each) for each in problem["loc"]]
     name = place[-1] if place else ""
     match problem["type"]:
@@ -142,8 +142,8 @@ def _is_zone(name: str) -> bool:
 
 
 def _zone_like(name: str) -> str | None:
-    """`Berlin`, `europe/berlin`, `Europe/Berln` and `New York` are all likely to mean a zone. An abbreviation such as
-    `CEST` is not: what looks like it is on another continent.
+    """Return the zone that a mistyped name most likely means: `Berlin`, `europe/berlin`, `Europe/Berln` and `New York`
+    each mean one. An abbreviation such as `CEST` means none: the zones with names like it are on other continents.
     """
     wanted = name.strip().replace(" ", "_").lower()
     by_name = {zone.lower(): zone for zone in _all_zones()}
@@ -159,6 +159,8 @@ def _zone_like(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _all_zones() -> tuple[str, ...]:
-    """In an order in which, of zones with the same city, Europe/… and the like come after the old names, and so win."""
+    """Return the names of all zones. Of zones with the same city, `Europe/…` and the like come after the old names:
+    `_zone_like` takes the last one.
+    """
     names = available_timezones() - {"localtime", "posixrules"}
     return tuple(sorted(names, key=lambda zone: ("/" in zone, zone)))

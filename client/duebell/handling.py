@@ -1,5 +1,7 @@
-"""One event, from its arrival to its acknowledgement. Whatever the handler does, the event ends in one of three ways:
-acknowledged, in `<queue>.failed`, or back in the queue because this process or its connection went away.
+"""How one event is handled, from its arrival to its acknowledgement.
+
+Whatever the handler does, the event ends in one of three ways: acknowledged, in `<queue>.failed`, or back in the queue
+because this process or its connection went away.
 """
 
 import asyncio
@@ -54,7 +56,7 @@ class Listening:
 
 
 class ListeningOptions(TypedDict, total=False):
-    """As in `Listening`."""
+    """The options of a listener, which `Listening` explains."""
 
     seen: Seen
     prefetch: int
@@ -65,7 +67,9 @@ class ListeningOptions(TypedDict, total=False):
 
 
 def _is_async(handler: object) -> bool:
-    """Also of a decorator's wrapper (`functools.wraps`), and of an object with `async def __call__`."""
+    """Tell whether the handler is asynchronous. A decorator's wrapper (`functools.wraps`) of one is, and so is an
+    object with `async def __call__`.
+    """
     return callable(handler) and any(
         inspect.iscoroutinefunction(each) for each in (handler, inspect.unwrap(handler), type(handler).__call__)
     )
@@ -80,12 +84,12 @@ async def handle(message: AbstractIncomingMessage, listening: Listening) -> None
         due = ScheduleDue.model_validate_json(message.body)
     except ValidationError as error:
         log.warning("%s: not a ScheduleDue, put aside in %s.failed: %s", message.routing_key, listening.queue, error)
-        return await _settle(message, done=False)
-    return await _settle(message, done=await _handled(due, listening))
+        return await _acknowledge_or_reject(message, done=False)
+    return await _acknowledge_or_reject(message, done=await _handled(due, listening))
 
 
 async def _handled(due: ScheduleDue, listening: Listening) -> bool:
-    """False when the handler has failed for the last time."""
+    """Call the handler until it succeeds. Return False when it has failed for the last time."""
     failures = store_failures = 0
     while True:
         try:
@@ -115,7 +119,7 @@ async def _attempt(due: ScheduleDue, listening: Listening) -> None:
         raise _HandlerFailed from error
 
 
-async def _settle(message: AbstractIncomingMessage, *, done: bool) -> None:
+async def _acknowledge_or_reject(message: AbstractIncomingMessage, *, done: bool) -> None:
     try:
         with lost_connections_as_errors():
             await (message.ack() if done else message.reject(requeue=False))

@@ -66,7 +66,7 @@ class Link:
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Returns when the broker has been reached once. Raises at once what no later try would mend."""
+        """Return when the broker has been reached once. Raises at once what no later try would change."""
         self._keeper = asyncio.create_task(self._keep_connected(), name=f"duebell {self._name}")
         try:
             async with asyncio.timeout(self._timeout):
@@ -86,7 +86,9 @@ class Link:
 
     @asynccontextmanager
     async def channel(self) -> AsyncIterator[AbstractChannel]:
-        """Waits for the connection, for as long as its caller lets it. Publishes on it are confirmed, or raise."""
+        """Open a channel, and wait for the connection before, for as long as the caller lets it. Publishes on the
+        channel are confirmed, or raise.
+        """
         await self._up.wait()
         with lost_connections_as_errors():
             if self._connection is None:
@@ -164,8 +166,8 @@ class Link:
 
 
 def _refusal_of(error: Exception, url: str) -> DuebellError | None:
-    """What is wrong with the URL, if the error of the first connection says so. A broker that is away may come back:
-    None.
+    """Return what is wrong with the URL, if the error of the first connection says so. None: the broker is away, and
+    may come back.
     """
     user, virtual_host = user_of(url), virtual_host_of(url)
     match error:
@@ -194,15 +196,17 @@ def _refusal_of_transport(error: BaseException, host: str) -> DuebellError | Non
 
 
 def pause_after(tries: int) -> float:
-    """Doubles from 0.2 s, with a little chance in it, so that many clients do not all come back at once."""
+    """Return the pause before the next try. It doubles from 0.2 s, and is shortened at random, so that many clients do
+    not all come back at once.
+    """
     doubled: int = 2 ** min(tries, 10)
     return min(MAX_CONNECT_PAUSE_SECONDS, 0.2 * doubled) * random.uniform(0.7, 1.0)  # noqa: S311 - no secret
 
 
 @contextmanager
 def lost_connections_as_errors() -> Iterator[None]:
-    """Around every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
-    RuntimeError, or a CancelledError although no task was cancelled: let through, it would end its task without a log
+    """Wrap every wait for the broker. For a connection that has just been lost, aio-pika and aiormq raise a bare
+    RuntimeError, or a CancelledError although no task was cancelled, which would end the waiting task without a log
     line.
     """
     try:
@@ -217,7 +221,7 @@ def lost_connections_as_errors() -> Iterator[None]:
 
 @contextmanager
 def refusals_as_errors() -> Iterator[None]:
-    """What the broker refuses for good, and closes the channel over."""
+    """Turn what the broker refuses for good, and closes the channel over, into errors of this client."""
     try:
         yield
     except ChannelNotFoundEntity as error:

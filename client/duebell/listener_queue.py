@@ -1,5 +1,5 @@
-"""The queue that an application listens on, and beside it `<queue>.failed`, where events go that its handler could not
-cope with. Declared by name, durable and replicated: events that come while no listener runs wait there.
+"""The queue that an application listens on, and beside it `<queue>.failed`, which keeps the events that its handler
+failed on. The client declares both by name, durable and replicated: events that come while no listener runs wait there.
 """
 
 import asyncio

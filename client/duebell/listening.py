@@ -1,4 +1,4 @@
-"""Listening on a queue, across lost connections: what was not acknowledged comes again."""
+"""Listens on a queue, across lost connections: events that were not acknowledged come again."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("duebell")
 
 
 class Listener:
-    """`ready` is set when events can come; `stop` is for the owner to set."""
+    """Listens on one queue. `ready` is set when events can come; the owner sets `stop`."""
 
     def __init__(self, link: Link, events_exchange: str, listening: Listening, grace: float) -> None:
         self._link = link
@@ -30,8 +30,8 @@ class Listener:
         self.stop = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the stop, and then until the handlers under way are done, or the grace is over. Raises what keeps it
-        from starting; once started, it goes on whatever the broker does.
+        """Listen until the stop, and then until the handlers under way are done, or the grace is over. Raises what
+        keeps the listener from starting; once it has started, it goes on whatever the broker does.
         """
         try:
             while not self.stop.is_set():
@@ -52,7 +52,7 @@ class Listener:
         async with self._link.channel() as channel:
             lost, inbox = asyncio.Event(), asyncio.Queue[AbstractIncomingMessage]()  # bounded by the prefetch
             channel.close_callbacks.add(lambda *_: lost.set())
-            # A queue that is deleted under us cancels the consumer and leaves the channel open: start afresh then too.
+            # A queue that is deleted meanwhile cancels the consumer and leaves the channel open: start afresh then too.
             (await channel.get_underlay_channel()).on_consumer_cancel_callbacks.add(lambda *_: lost.set())
             pump = asyncio.create_task(self._pump(inbox))
             try:

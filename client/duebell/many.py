@@ -1,4 +1,4 @@
-"""Many commands with a bounded number of them in flight, so that neither memory nor the broker drowns."""
+"""Sends many commands, a bounded number of them at a time, so that memory does not grow with their number."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
@@ -15,8 +15,9 @@ async def send_many(
     send: Callable[[ScheduleRequest], Awaitable[object]],
     in_flight: int,
 ) -> int:
-    """How many went out. One that fails stops no other; what failed is told in the end, in one SomeFailed. What is no
-    request ends it: TypeError, once those before are through.
+    """Send the requests, and return how many were sent. A request that fails stops no other: one SomeFailed tells of
+    all failures in the end. An object that is no request ends the sending with a TypeError, once the requests before it
+    are sent.
     """
     sent, failures, slots = 0, dict[str, DuebellError](), asyncio.Semaphore(in_flight)
     mistaken: str | None = None

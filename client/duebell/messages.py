@@ -49,7 +49,7 @@ class JobStatus(StrEnum):
 
 
 class Command(BaseModel):
-    """Unknown fields are refused, so that a misspelt one is an error and not a surprise."""
+    """The base of all commands. It refuses unknown fields, so that a misspelt one is an error and not a surprise."""
 
     # A payload with NaN in it must fail to be written, not become null on the way.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, ser_json_inf_nan="constants")

@@ -31,7 +31,9 @@ def check_binding(topic: str) -> None:
 
 
 def due_binding(topic: str) -> str:
-    """Hears a topic (`*` for one word of it, `#` for any number), with and without a webhook."""
+    """Return the binding key that takes a topic's events, with and without a webhook. In a topic `*` stands for one
+    word, `#` for any number.
+    """
     return f"due.*.{topic}"
 
 

@@ -1,4 +1,4 @@
-"""A command on its way, as it stays however often it has to be sent."""
+"""A command that is being sent. It stays the same, however often it has to be sent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """`made_at` is where a rule without `start_at` begins, so it must not move when the command is sent again."""
+    """A command as it is published. `made_at` is where a rule without `start_at` begins, so it must not change when the
+    command is sent again.
+    """
 
     id: str
     type: str

@@ -1,8 +1,8 @@
-"""Getting a command to Duebell within a deadline, across lost connections and broker restarts.
+"""Brings a command to Duebell within a deadline, across lost connections and broker restarts.
 
-A command counts as sent when the broker has confirmed it. Losing the connection before that means *unknown*, and it is
-sent again: a copy too many does no harm, because Duebell knows a command that it has seen by its id and revision (or
-trigger_id). What cannot be helped by trying again (no such exchange, no right) is raised at once.
+A command counts as sent when the broker has confirmed it. If the connection is lost before that, the result is
+*unknown*, and the command is sent again: a copy does no harm, because Duebell recognizes a command by its id and
+revision (or trigger_id). An error that another try cannot change (no such exchange, no right) is raised at once.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Publisher:
-    """Any number of tasks may use it at once: they share a channel."""
+    """Publishes commands. Any number of tasks may use it at once: they share a channel."""
 
     def __init__(self, link: Link, exchange: str) -> None:
         self._link = link
@@ -47,7 +47,9 @@ class Publisher:
             raise _unconfirmed(outgoing, timeout) from None
 
     async def ask(self, outgoing: Outgoing, timeout: float) -> ScheduleReply:
-        """A reply that is lost with its connection is asked for again: Duebell then says what it knows of it."""
+        """Send a command and return its reply. If a reply is lost with its connection, the command is sent again, and
+        Duebell answers what it knows of it.
+        """
         confirmed = asyncio.Event()
         try:
             async with asyncio.timeout(timeout):

@@ -1,4 +1,4 @@
-"""From what an application has at hand (datetimes, an address, any payload) to a checked command and its bytes."""
+"""Makes a checked command and its bytes from what an application has at hand: datetimes, an address, any payload."""
 
 import json
 from datetime import datetime
@@ -16,8 +16,9 @@ Model = TypeVar("Model", bound=Command)
 
 
 class RequestFields(TypedDict, total=False):
-    """Exactly one of at, rrule, cron, every_seconds. A datetime without tzinfo is local, and needs `timezone`. Without
-    `revision` the request gets the microseconds of the clock, and so replaces what is scheduled under its id.
+    """The fields of a request. It has exactly one of at, rrule, cron, every_seconds. A datetime without tzinfo is
+    local, and needs `timezone`. Without `revision` the request gets the microseconds of the clock, and so replaces what
+    is scheduled under its id.
     """
 
     at: datetime | str | None
@@ -38,8 +39,8 @@ class RequestFields(TypedDict, total=False):
 
 
 class ChangeFields(TypedDict, total=False):
-    """Of a cancel, a pause and a resume. Without `revision` the command gets the microseconds of the clock, and so
-    comes after everything that was asked for before. `note` says why, for people.
+    """The fields of a cancel, a pause and a resume. Without `revision` the command gets the microseconds of the clock,
+    and so comes after everything that was asked for before. `note` says why, for people.
     """
 
     revision: int | None
@@ -76,7 +77,7 @@ def checked(model: type[Model], **fields: object) -> Model:
 
 
 def encoded(command: Command) -> bytes:
-    """Only what was given: defaults are Duebell's business."""
+    """Return the command as JSON. Fields that were not given are left out: Duebell has the defaults."""
     try:
         content = command.model_dump(mode="json", exclude_unset=True)
         return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

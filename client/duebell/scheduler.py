@@ -28,8 +28,9 @@ class Scheduler(Commands):
     _listenings: tuple[Listening, ...] = ()
 
     def on(self, topic: str, *, queue: str, **options: Unpack[ListeningOptions]) -> Callable[[Handler], Handler]:
-        """Above an `async def handler(due)`: it is called for every event of the topic (`invoices.#` for all below
-        it) once `run` is running. The queue is declared under the name you give it, and keeps what rings meanwhile.
+        """Register an `async def handler(due)`, as a decorator above it. While `run` runs, the handler is called for
+        every event of the topic (`invoices.#` for all below it). The queue is declared under the name you give it, and
+        keeps the events that come while no listener runs.
         """
 
         def register(handler: Handler) -> Handler:
@@ -39,7 +40,7 @@ class Scheduler(Commands):
         return register
 
     async def run(self) -> None:
-        """Listens with all handlers that `on` has registered, until it is cancelled."""
+        """Listen with all handlers that `on` has registered, until the task is cancelled."""
         async with AsyncExitStack() as stack:
             for listening in self._listenings:
                 await stack.enter_async_context(self._listening(listening))
@@ -49,7 +50,9 @@ class Scheduler(Commands):
     async def listening(
         self, topic: str, handler: Handler, *, queue: str, **options: Unpack[ListeningOptions]
     ) -> AsyncIterator[None]:
-        """The same for the time of a block. When it ends, no more events are taken, and handlers may finish."""
+        """Listen with one handler until the block ends. Then no more events are taken, and handlers that are under way
+        may finish.
+        """
         async with self._listening(Listening(topic, queue, handler, **options)):
             yield
 

@@ -1,5 +1,7 @@
-"""Remembering which occurrences have been handled. An event can come more than once with the same idempotency key; a
-store says, for each key, whether this copy is the one to handle, and notes the key when that has worked.
+"""Remembers which occurrences have been handled.
+
+An event can come more than once with the same idempotency key. A store says, for each key, whether this copy is the one
+to handle, and notes the key when the handler has succeeded.
 """
 
 import asyncio
@@ -12,8 +14,8 @@ from typing import Protocol
 
 class Seen(Protocol):
     def once(self, key: str) -> AbstractAsyncContextManager[bool]:
-        """True: handle it inside the block. The key is noted when the block ends, and not noted if it raises. While
-        one copy is inside, others with its key wait.
+        """Yield True if this copy of the event is to be handled, inside the block. The key is noted when the block
+        ends, and not noted if the block raises. While one copy is inside, others with its key wait.
         """
         ...
 
@@ -25,7 +27,9 @@ class _UnderWay:
 
 
 class InMemorySeen:
-    """The newest keys of this process. Good enough where a second handling after a restart does no harm."""
+    """Keeps the newest keys in the memory of this process. It is good enough where it does no harm if an event is
+    handled again after a restart.
+    """
 
     def __init__(self, size: int = 100_000) -> None:
         self._size = size

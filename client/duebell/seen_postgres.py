@@ -1,8 +1,9 @@
-"""Handled keys in a table of the application's own Postgres: `pip install duebell[postgres]`.
+"""Keeps handled keys in a table of the application's own Postgres: `pip install duebell[postgres]`.
 
-The key is inserted before the handler runs and committed after it, in one transaction. A copy that another process has
-in hand waits at the unique index until that one has committed (and is skipped) or rolled back (and is handled). A
-handler that does its work through `connection()` gets exactly one effect: it commits with the key, or not at all.
+The key is inserted before the handler runs and committed after it, in one transaction. If another process handles a
+copy, this one waits at the unique index: when the other process commits, the copy is skipped here, and when it rolls
+back, the copy is handled here. A handler that does its work through `connection()` gets exactly one effect: its work
+commits with the key, or not at all.
 """
 
 import re
@@ -29,7 +30,7 @@ _connection: "ContextVar[PoolConnection]" = ContextVar("duebell_seen_connection"
 
 
 class PostgresSeen:
-    """Give it a pool with room for as many handlers as run at once (`prefetch`)."""
+    """Keeps handled keys in Postgres. Give it a pool with room for as many handlers as run at once (`prefetch`)."""
 
     def __init__(self, pool: "Pool", table: str = "duebell_seen", *, keep: timedelta = timedelta(days=30)) -> None:
         if not _TABLE_NAME.fullmatch(table):
@@ -40,7 +41,7 @@ class PostgresSeen:
         self._next_sweep = 0.0
 
     async def prepare(self) -> None:
-        """Creates the table, once and for all; or create it with your own migrations."""
+        """Create the table, if it is not there. Your own migrations may do so instead."""
         async with self._pool.acquire(timeout=ACQUIRE_TIMEOUT) as connection, connection.transaction():
             # Two processes that start together would both find no table.
             await connection.execute("select pg_advisory_xact_lock(hashtext($1))", self._table)
@@ -68,11 +69,11 @@ class PostgresSeen:
 
     @staticmethod
     def connection() -> "PoolConnection":
-        """Inside a handler: the connection whose transaction commits together with the key."""
+        """Return, inside a handler, the connection whose transaction commits together with the key."""
         return _connection.get()
 
     async def _sweep(self, connection: "PoolConnection") -> None:
-        """Now and then, some of what is older than `keep`: an event that old comes no more."""
+        """Delete some of the keys that are older than `keep`, every few minutes: an event that old comes no more."""
         if time.monotonic() < self._next_sweep:
             return
         self._next_sweep = time.monotonic() + SWEEP_EVERY_SECONDS

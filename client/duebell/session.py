@@ -1,4 +1,6 @@
-"""One channel, from opening to loss: publishes with the broker's confirm, and the replies to what was sent on it."""
+"""One channel, from its opening to its loss. It publishes with the broker's confirm, and takes the replies to what was
+sent.
+"""
 
 import asyncio
 import logging
@@ -42,7 +44,9 @@ class Session:
         return self._channel.is_closed
 
     async def publish(self, outgoing: Outgoing, reply_to: str | None = None, correlation_id: str | None = None) -> None:
-        """Returns when the broker has confirmed that it is in a queue. Raises broker trouble, too."""
+        """Publish the command. Returns when the broker has confirmed that it is in a queue; errors of the broker are
+        raised.
+        """
         message = Message(
             outgoing.body,
             # Returns are matched by message_id: two in flight with the same one could hide a loss.
@@ -64,7 +68,9 @@ class Session:
                 raise Unroutable(f"no queue is bound to {self._exchange.name} for {outgoing.routing_key}") from None
 
     async def ask(self, outgoing: Outgoing, confirmed: asyncio.Event) -> ScheduleReply:
-        """Publishes and waits for the verdict. If the channel is lost, so is the reply: a ConnectionError."""
+        """Publish the command and wait for the verdict. If the channel is lost, so is the reply, and a ConnectionError
+        is raised.
+        """
         reply_queue = await self._replies()
         correlation_id = uuid4().hex
         future: asyncio.Future[ScheduleReply] = asyncio.get_running_loop().create_future()
