@@ -25,7 +25,7 @@ from stack.services import DEMO_SECRET, SERVICES, Service, ServiceContext, servi
 from stack.stores import stores
 from stack.terminal import Check, show_checks, show_journey, timed
 
-APPLICATION = "examples.birthdays"
+BIRTHDAYS = "examples.birthdays"
 # How far ahead the birthday is when the application starts. If less than MIN_LEAD is left when the application is
 # ready, it starts again with a longer lead.
 FIRST_LEAD = timedelta(seconds=7)
@@ -39,7 +39,7 @@ class BirthdayApplication(Service):
     health = "/verdicts"
 
     def __init__(self, context: ServiceContext, environment: dict[str, str], birthday: Birthday) -> None:
-        super().__init__(context, APPLICATION, "birthdays")
+        super().__init__(context, BIRTHDAYS, "birthdays")
         self._environment = environment
         self.birthday = birthday
 
@@ -83,7 +83,7 @@ def _run(console: Console) -> list[Check]:
 
 
 def judge(journal: Journal) -> list[Check]:
-    """What must be true of every run."""
+    """Check what must be true of every run."""
     logged = [line["event"] for line in journal.log]
     return [
         Check("the user was answered with the next birthday, which is when Duebell rang", journal.rang_as_answered),

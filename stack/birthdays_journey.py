@@ -20,7 +20,7 @@ from aio_pika.abc import AbstractIncomingMessage
 from standardwebhooks import Webhook
 
 LOOK_SECONDS = 0.02
-JOURNEY_TIMEOUT_SECONDS = 120.0
+BIRTHDAY_TIMEOUT_SECONDS = 120.0
 ZONE = "Asia/Tokyo"
 # A sentence for each event of the application's log.
 LOG_SENTENCES = {
@@ -95,7 +95,7 @@ class Journal:
 async def run_journey(addresses: Addresses, birthday: Birthday, journal: Journal) -> None:
     """Run the journey to its end. Raises TimeoutError if that does not come in time."""
     async with (
-        asyncio.timeout(JOURNEY_TIMEOUT_SECONDS),
+        asyncio.timeout(BIRTHDAY_TIMEOUT_SECONDS),
         _listening(addresses.amqp_url, journal),
         _reading(addresses.log, journal),
         httpx.AsyncClient(base_url=addresses.api_url, timeout=10) as client,

@@ -48,7 +48,7 @@ def _run(console: Console) -> list[Check]:
 
 
 def judge(journal: Journal) -> list[Check]:
-    """What must be true of every run."""
+    """Check what must be true of every run."""
     rings = {job: journal.events.get(job, []) for job in COLOURS}
     outcomes = {job: [reply["outcome"] for reply in journal.replies.get(job, [])] for job in COLOURS}
     pulse_at = journal.due_at[RECURRING]

@@ -31,7 +31,7 @@ class Claim:
         self._lock = lock
 
     def room_elsewhere(self, parent: Path) -> Path:
-        """A new directory in `parent` that belongs to this one: a link remembers it, and it is removed with it."""
+        """Make a new directory in `parent` that belongs to this one: a link names it, and `empty` removes it, too."""
         room = Path(tempfile.mkdtemp(prefix="duebell-", dir=parent))
         (self.path / ELSEWHERE).symlink_to(room)
         return room
@@ -74,7 +74,9 @@ def claim(directory: Path) -> Claim:
 
 
 def clean_up_after_the_dead(root: Path) -> None:
-    """End and remove what killed runs have left in directories below; those of living ones are left alone."""
+    """End the processes and remove the files that killed runs have left in directories below. Those of living runs
+    stay.
+    """
     for lock in root.glob(f"*/{LOCK}"):
         try:
             claim(lock.parent).release()
@@ -84,9 +86,10 @@ def clean_up_after_the_dead(root: Path) -> None:
 
 @contextmanager
 def run_directory(name: str, root: Path = STACK) -> Iterator[Path]:
-    """A directory for one run of `make demo` or `make test`: the first free of name, name-2, name-3 …
+    """Claim a directory for one run of `make demo` or `make test`: the first free of name, name-2, name-3 …
 
-    So several runs in one clone do not get into each other's way. What killed runs left is cleaned up first."""
+    So several runs in one clone do not disturb each other. Files and processes that killed runs left are removed first.
+    """
     clean_up_after_the_dead(root)
     claimed = _claim_first_free(name, root)
     try:

@@ -28,7 +28,7 @@ class StartError(StackError):
 
 
 def last_lines(log: Path, count: int = LINES_SHOWN) -> str:
-    """The end of a log, indented for a message."""
+    """Return the end of a log, indented for a message."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except FileNotFoundError:

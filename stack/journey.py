@@ -55,7 +55,7 @@ class Journal:
 
 
 class Application:
-    """What any application does: publishes commands, reads replies, listens to events."""
+    """Does what any application does: it publishes commands, reads replies, and listens to events."""
 
     def __init__(self, journal: Journal, commands: AbstractExchange, reply_queue: str) -> None:
         self._journal = journal
@@ -155,7 +155,7 @@ async def _application(amqp_url: str, journal: Journal) -> AsyncIterator[Applica
 
 
 async def _watch_states(database_url: str, journal: Journal) -> None:
-    """Notes every change of a row, until all three jobs are in their last state."""
+    """Note every change of a row, until all three jobs are in their last state."""
     connection = await asyncpg.connect(database_url, timeout=10, command_timeout=10)
     seen: dict[str, tuple[str, int]] = {}
     try:
@@ -177,7 +177,7 @@ async def _watch_states(database_url: str, journal: Journal) -> None:
 
 
 async def _read_receiver(log: Path, journal: Journal) -> None:
-    """Notes what the receiver of webhooks writes, until it has written about the one that is expected."""
+    """Note what the receiver of webhooks writes, until it has written about the call that is expected."""
     while not journal.received:
         written = await asyncio.to_thread(log.read_text)
         for line in written.splitlines()[1:]:  # the first says where it listens
@@ -192,5 +192,5 @@ def _times(attempts: int) -> str:
 
 
 def _clock(instant: str) -> str:
-    """The time of day with milliseconds."""
+    """Return the time of day with milliseconds."""
     return datetime.fromisoformat(instant).strftime("%H:%M:%S.%f")[:-3]

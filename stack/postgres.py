@@ -1,7 +1,9 @@
-"""A private Postgres on the loopback address: its own free port, password and directory, a child in the foreground.
+"""Runs a private Postgres on the loopback address, with a free port, a password and a directory of its own. The server
+is a child of this process, in the foreground.
 
-The port and the data live as long as the object: they survive `stop`, `restart` and crashes of the server, and go with
-`close`. Every start of a new object is fresh."""
+The port and the data live as long as the object: they survive `stop`, `restart` and crashes of the server, and `close`
+removes them. Every new object starts afresh.
+"""
 
 import os
 import secrets
@@ -33,8 +35,9 @@ SIGNALS: Mapping[ShutdownMode, signal.Signals] = {
 
 
 class Postgres(StackPart):
-    """`with Postgres(directory) as postgres:` runs one in `directory/postgres`. With `standby_of`, it starts as a copy
-    of that other one, which must be running, and follows it until `promote()`."""
+    """A private server: `with Postgres(directory) as postgres:` runs one in `directory/postgres`. With `standby_of`, it
+    starts as a copy of that other one, which must be running, and follows it until `promote()`.
+    """
 
     def __init__(
         self,
@@ -58,16 +61,16 @@ class Postgres(StackPart):
 
     @property
     def url(self) -> str:
-        """An operator's, who owns the database."""
+        """The address for the operator, who owns the database."""
         return f"postgresql://{DATABASE}:{self.password}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     def url_of(self, role: str) -> str:
-        """That of one of the roles in `deploy/roles/postgres.sql`."""
+        """Return the address for one of the roles in `deploy/roles/postgres.sql`."""
         return f"postgresql://{role}:{self.passwords[role]}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     @property
     def pid(self) -> int:
-        """The postmaster's."""
+        """The process id of the postmaster."""
         if self._server is None:
             raise RuntimeError("Postgres is not running")
         return self._server.pid
@@ -76,7 +79,7 @@ class Postgres(StackPart):
         return self._server is not None and self._server.alive()
 
     def start(self) -> None:
-        """Start it and wait until it takes connections; the first time, create its database."""
+        """Start the server and wait until it takes connections; the first time, create its database."""
         if self._quarters is not None:
             return self._serve(self._quarters)
         self._claim = claim(self.directory)
@@ -95,13 +98,15 @@ class Postgres(StackPart):
         return None
 
     def stop(self, mode: ShutdownMode = "fast") -> None:
-        """Stop it; the data stays."""
+        """Stop the server; the data stays."""
         if self._server is not None:
             self._server.stop(SIGNALS[mode], STOP_SECONDS)
             self._server = None
 
     def restart(self, mode: ShutdownMode = "immediate") -> None:
-        """`immediate` is a crash: every connection breaks, and Postgres recovers from its log."""
+        """Stop and start the server. The mode `immediate` is a crash: every connection breaks, and Postgres recovers
+        from its log.
+        """
         self.stop(mode)
         self.start()
 
@@ -122,7 +127,7 @@ class Postgres(StackPart):
         self._serve(self._quarters)
 
     def close(self) -> None:
-        """End the server and remove its data. The data goes, so no checkpoint is written."""
+        """End the server and remove its data. No checkpoint is written, because the data is removed."""
         self.stop("immediate")
         if self._claim is not None:
             self._claim.empty()
@@ -162,7 +167,7 @@ class Postgres(StackPart):
         script.unlink()
 
     def as_owner(self) -> list[str]:
-        """The options with which Postgres' programs connect to it."""
+        """Return the options with which Postgres' programs connect as the owner of the database."""
         return ["--host", LOOPBACK, "--port", str(self.port), "--username", DATABASE, "--no-password"]
 
     def _serve_on_free_port(self, quarters: Quarters) -> None:
@@ -244,8 +249,9 @@ def _data_of(quarters: Quarters) -> Path:
 
 
 def _is_ready(data: Path, pid: int) -> bool:
-    """Whether the server itself says so: the last line of its lock file, after its process id in the first. A standby
-    that takes readers says "standby"."""
+    """Tell whether the server itself says that it is ready, in the last line of its lock file; the first has its
+    process id. A standby that takes readers says "standby".
+    """
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:

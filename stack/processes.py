@@ -1,4 +1,4 @@
-"""Child processes that do not outlive this process, however it ends.
+"""Starts child processes that do not outlive this process, however it ends.
 
 There are three mechanisms, each for what the one before misses. The child asks the kernel to be signalled when its
 parent dies. It leads a session of its own, so that stopping it reaches its whole group. And it is on record (process
@@ -52,7 +52,9 @@ class Child:
         self._record = record
 
     def alive(self) -> bool:
-        """Whether it still runs. Does not reap it, so that its id cannot pass to another process before `stop`."""
+        """Tell whether the process still runs. This does not reap it, so that its id cannot pass to another process
+        before `stop`.
+        """
         if self._popen.returncode is not None:
             return False
         try:
@@ -61,7 +63,7 @@ class Child:
             return False
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended by itself within so many seconds."""
+        """Tell whether the process ended by itself within so many seconds."""
         return wait_until(lambda: not self.alive(), seconds)
 
     def send(self, number: signal.Signals) -> None:
@@ -74,7 +76,9 @@ class Child:
         wait_until_frozen(self.pid)
 
     def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10) -> int:
-        """Ask, wait for the grace time, then kill it and whatever is left of its group. Returns its exit code."""
+        """Ask the process to end, wait for the grace time, then kill it and the rest of its group. Returns its exit
+        code.
+        """
         if self._popen.returncode is None:
             self.send(first)
             self.send(signal.SIGCONT)  # a paused process would not notice that it was asked
@@ -162,7 +166,7 @@ def end_leftovers(records: Path, seconds: float = 10) -> list[str]:
 
 
 def wait_until(true: Callable[[], bool], seconds: float) -> bool:
-    """Tell whether it became true within `seconds`."""
+    """Wait until the condition is true. Return False if it is not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():
         if time.monotonic() > deadline:
@@ -186,7 +190,7 @@ def _thread_states(pid: int) -> set[str]:
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None if it is gone or only waits to be reaped."""
+    """Return when a process started, in clock ticks since boot; None if it is gone or only waits to be reaped."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -205,7 +209,7 @@ def _lives(pid: int, started: int | None) -> bool:
 
 
 def _marked(marks: Iterable[bytes]) -> Iterator[int]:
-    """Every process that carries one of these marks in its environment."""
+    """Yield the id of every process that carries one of these marks in its environment."""
     wanted = set(marks)
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit():
@@ -221,7 +225,7 @@ def _signal_quietly(pid: int, number: int) -> None:
 
 
 def _read_proof(record: Path) -> dict[str, Any] | None:
-    """A record, or None if the run was killed while writing it."""
+    """Return the content of a record, or None if the run was killed while it wrote the record."""
     try:
         proof: dict[str, Any] = json.loads(record.read_text())
     except ValueError:

@@ -1,5 +1,6 @@
-"""A private Prometheus on the loopback address, where Debian's package is installed: the configuration and the alerts
-of `deploy/prometheus/`, with the stack's own addresses in place of names."""
+"""Runs a private Prometheus on the loopback address, where Debian's package is installed, with the configuration and
+the alerts of `deploy/prometheus/`, and the stack's own addresses in place of names.
+"""
 
 import http.client
 import os
@@ -22,7 +23,7 @@ from stack.stack_part import StackPart
 PROGRAM = "prometheus"
 RABBITMQ_PLUGIN = "rabbitmq_prometheus"
 FILES = Path(__file__).parent.parent / "deploy" / "prometheus"
-START_SECONDS = 30.0
+PROMETHEUS_START_SECONDS = 30.0
 
 
 def installed() -> bool:
@@ -30,9 +31,9 @@ def installed() -> bool:
 
 
 class Prometheus(StackPart):
-    """`with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
-
-    `targets` are addresses (host:port) for each job of `deploy/prometheus/prometheus.yml`."""
+    """A private server: `with Prometheus(directory, targets) as prometheus:` runs one in `directory/prometheus`.
+    `targets` are addresses (host:port) for each job of `deploy/prometheus/prometheus.yml`.
+    """
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Prometheus(StackPart):
         return self._server is not None and self._server.alive()
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the server and wait until it answers."""
         program = shutil.which(PROGRAM)
         if program is None:
             raise StackError("Prometheus is missing.\n  what to do: run `make prometheus`")
@@ -79,7 +80,7 @@ class Prometheus(StackPart):
             cwd=Path("/"),
         )
         self._server = server
-        decided = processes.wait_until(lambda: not server.alive() or _is_ready(self.port), START_SECONDS)
+        decided = processes.wait_until(lambda: not server.alive() or _is_ready(self.port), PROMETHEUS_START_SECONDS)
         if not decided or not server.alive():
             raise StartError(
                 "Prometheus could not start.", log=self.log, next_step="read the log; a port may have been taken."
@@ -96,14 +97,14 @@ class Prometheus(StackPart):
 
 
 def scrape_targets(rabbitmq: RabbitMQ, services: Mapping[str, Service]) -> dict[str, list[str]]:
-    """Where the parts of a stack are, for each job; a service that does not run has none."""
+    """Return the addresses of a stack's parts for each job; a service that does not run has none."""
     broker = f"{LOOPBACK}:{rabbitmq.plugin_ports[RABBITMQ_PLUGIN]}"
     own = {name: [f"{LOOPBACK}:{services[name].port}"] if name in services else [] for name in SERVICES}
     return {**own, "rabbitmq": [broker], "rabbitmq-queues": [broker]}
 
 
 def configured(targets: Mapping[str, Sequence[str]], every: str | None = None) -> dict[str, Any]:
-    """`deploy/prometheus/prometheus.yml` for these addresses."""
+    """Return the content of `deploy/prometheus/prometheus.yml` with these addresses."""
     content: dict[str, Any] = YAML(typ="safe").load(FILES / "prometheus.yml")
     content["rule_files"] = [str(FILES / file) for file in content["rule_files"]]
     if every is not None:

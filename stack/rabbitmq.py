@@ -1,8 +1,11 @@
-"""A private RabbitMQ node on the loopback address: its own name, ports, password, cookie and directory.
+"""Runs a private RabbitMQ node on the loopback address, with a name, ports, a password, a cookie and a directory of its
+own.
 
 It runs beside any other node, a system-wide one included, and shares nothing with it: Erlang's port mapper (epmd),
-which would otherwise stay behind as a daemon on the standard port, is a child of its own too. Ports and data live as
-long as the object: they survive `stop`, `restart` and `kill`, and go with `close`. Every new object starts afresh."""
+which would otherwise stay behind as a daemon on the standard port, is a child of this process too. Ports and data live
+as long as the object: they survive `stop`, `restart` and `kill`, and `close` removes them. Every new object starts
+afresh.
+"""
 
 import signal
 import socket
@@ -63,15 +66,15 @@ class RabbitMQ(StackPart):
 
     @property
     def url(self) -> str:
-        """An operator's, who may do everything."""
+        """The address for the operator, who may do everything."""
         return self.url_of(roles.OPERATOR)
 
     def url_of(self, user: str) -> str:
-        """That of one of the users in `deploy/roles/rabbitmq.json`."""
+        """Return the address for one of the users in `deploy/roles/rabbitmq.json`."""
         return f"amqp://{user}:{self.passwords[user]}@{LOOPBACK}:{self.port}/"
 
     def management_url_of(self, user: str) -> str:
-        """That of the management interface, which needs its plugin, for one of these users."""
+        """Return the address of the management interface, which needs its plugin, for one of these users."""
         return f"http://{user}:{self.passwords[user]}@{LOOPBACK}:{self.plugin_ports[MANAGEMENT]}"
 
     @property
@@ -83,7 +86,7 @@ class RabbitMQ(StackPart):
 
     @property
     def pid(self) -> int:
-        """The Erlang machine's."""
+        """The process id of the Erlang machine."""
         return self._running().pid
 
     def alive(self) -> bool:
@@ -113,14 +116,17 @@ class RabbitMQ(StackPart):
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the node as a crash would: no connection is closed in order, nothing is flushed. See `settle`."""
+        """End the node as a crash would: no connection is closed in order, nothing is flushed. Call
+        `sync_queue_register` before.
+        """
         self._end(signal.SIGKILL)
 
-    def settle(self) -> None:
+    def sync_queue_register(self) -> None:
         """Make sure that quorum queues declared just now survive a `kill`.
 
         RabbitMQ 3.10 saves the register of its quorum queues half a second late. A queue that is younger when the node
-        is killed comes back without its messages, confirmed ones included, and without a leader: it does not answer."""
+        is killed comes back without its messages, confirmed ones included, and without a leader: it does not answer.
+        """
         self.ctl("eval", "ok = dets:sync(ra_directory_reverse).")
 
     def restart(self) -> None:
@@ -151,7 +157,7 @@ class RabbitMQ(StackPart):
         return outcome.stdout
 
     def close(self) -> None:
-        """End the node and remove its data. The data goes, so an orderly shutdown would be a wait for nothing."""
+        """End the node and remove its data. It is killed, because no data is left to shut down for."""
         self.kill()
         if self._epmd is not None:
             self._epmd.stop()

@@ -1,5 +1,6 @@
 """The users of the stores and their rights: the same as those that docker-compose.yml sets up from the files in
-`deploy/roles/`. Passwords are random and live as long as the store."""
+`deploy/roles/`. Passwords are random and live as long as the store.
+"""
 
 import secrets
 from pathlib import Path
@@ -10,7 +11,7 @@ DEFINITIONS = ROLES / "rabbitmq.json"
 
 OPERATOR = "duebell"
 READER = "duebell_reader"
-CONSOLE = "duebell_console"
+CONSOLE_USER = "duebell_console"
 APPLICATION = "my-app"
 _VARIABLES = {
     OPERATOR: "RABBITMQ_PASSWORD",
@@ -18,7 +19,7 @@ _VARIABLES = {
     "duebell_producer": "PRODUCER_PASSWORD",
     "duebell_delivery": "DELIVERY_PASSWORD",
     READER: "READER_PASSWORD",
-    CONSOLE: "CONSOLE_PASSWORD",
+    CONSOLE_USER: "CONSOLE_PASSWORD",
     APPLICATION: "APPLICATION_PASSWORD",
 }
 
@@ -33,13 +34,14 @@ def new_passwords() -> dict[str, str]:
 
 
 def as_variables(passwords: dict[str, str]) -> dict[str, str]:
-    """The passwords by the names of their variables in the files of `deploy/roles/`."""
+    """Return the passwords by the names of their variables in the files of `deploy/roles/`."""
     return {_VARIABLES[user]: password for user, password in passwords.items()}
 
 
 def rabbitmq_definitions(passwords: dict[str, str], prefix: str) -> str:
-    """What the broker loads at its start. `prefix` is a pattern for what may stand before the names of Duebell's
-    exchanges and queues."""
+    """Return the definitions that the broker loads at its start. `prefix` is a pattern for what may stand before the
+    names of Duebell's exchanges and queues.
+    """
     text = DEFINITIONS.read_text().replace("@PREFIX@", prefix)
     for variable, password in as_variables(passwords).items():
         text = text.replace(f"@{variable}@", password)

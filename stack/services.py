@@ -1,5 +1,6 @@
-"""Duebell's own services as processes on the stack: prepare the stores, start them all, wait until each says it is
-ready. The preparations run as the operator, each service as its own user of either store."""
+"""Runs Duebell's own services as processes on the stack: prepares the stores, starts all services, and waits until each
+says that it is ready. The preparations run as the operator, each service as its own user of either store.
+"""
 
 import base64
 import http.client
@@ -58,11 +59,11 @@ class ServiceContext:
         }
         own[CONSOLE] = {
             "DATABASE_URL": postgres.url_of(roles.READER),
-            "AMQP_URL": rabbitmq.url_of(roles.CONSOLE),
+            "AMQP_URL": rabbitmq.url_of(roles.CONSOLE_USER),
             # It listens on this machine alone.
             "CONSOLE_OPEN_ON_LOOPBACK": "true",
         }
-        own["consumer"]["OPERATOR_USERS"] = roles.CONSOLE
+        own["consumer"]["OPERATOR_USERS"] = roles.CONSOLE_USER
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         # Everything here is on this machine, which Duebell otherwise refuses to call.
         here = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8,::1/128"}
@@ -119,7 +120,7 @@ def _settings_of_the_user() -> dict[str, str]:
 
 
 class Service:
-    """One process of a service, with a port of its own for its HTTP; a name of its own tells replicas apart."""
+    """One process of a service, with a port of its own for its HTTP. `name` tells replicas apart."""
 
     health = "/readyz"
 
@@ -139,7 +140,7 @@ class Service:
         return self._child.pid
 
     def start(self) -> None:
-        """Start it, without waiting for anything; its log goes on from where an earlier start left it."""
+        """Start the process, without waiting for anything. Its log goes on from where an earlier start left it."""
         self._child = self._context.run(self.name, self._module, **self._address())
 
     def _address(self) -> dict[str, str]:
@@ -149,11 +150,11 @@ class Service:
         return self._child is not None and self._child.alive()
 
     def ready(self) -> bool:
-        """Whether it says that it reaches its stores and finds them as it needs them."""
+        """Tell whether the service says that it reaches its stores and finds them as it needs them."""
         return answers(self.port, self.health)
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
-        """Wait until it is ready; raises StartError if it ends or is not ready in time."""
+        """Wait until the service is ready. Raises StartError if it ends or is not ready in time."""
         if processes.wait_until(lambda: not self.alive() or self.ready(), seconds) and self.alive():
             return
         what = f"was not ready within {seconds:.0f} s" if self.alive() else f"ended with exit code {self.stop()}"
@@ -162,14 +163,14 @@ class Service:
         )
 
     def stop(self, first: signal.Signals = signal.SIGTERM) -> int | None:
-        """Ask it to stop, kill it after the grace time, and return its exit code; None if it was not running."""
+        """Ask the process to stop; kill it after the grace time. Returns its exit code; None if it was not running."""
         if self._child is None:
             return None
         child, self._child = self._child, None
         return child.stop(first, GRACE_SECONDS)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End the process as a crash would."""
         self.stop(signal.SIGKILL)
 
 
@@ -223,7 +224,7 @@ def receiver(context: ServiceContext) -> Iterator[Receiver]:
 
 @contextmanager
 def console(context: ServiceContext) -> Iterator[Console]:
-    """The console, ready, until the block ends; the stores have to be prepared."""
+    """Start the console, and yield it when it is ready, until the block ends. The stores have to be prepared."""
     started = Console(context)
     started.log.unlink(missing_ok=True)
     started.start()
@@ -246,7 +247,9 @@ def prepare(context: ServiceContext) -> None:
 
 @contextmanager
 def services(context: ServiceContext, names: Sequence[str] = SERVICES) -> Iterator[dict[str, Service]]:
-    """The named services, migrated, ready, until the block ends; stopped in good order, the last started first."""
+    """Migrate, start the named services, and yield them when they are ready. After the block they are stopped in good
+    order, the last started first.
+    """
     running = {name: Service(context, name) for name in names}
     for name in (*PREPARATIONS, *names):
         context.log(name).unlink(missing_ok=True)

@@ -33,7 +33,7 @@ as_root() {
     fi
 }
 
-# Debian starts a service as soon as it is installed, on the standard ports. Ours are private ones, so it must not: a
+# Debian starts a service as soon as it is installed, on the standard ports. Duebell starts its own, so it must not: a
 # policy script, Debian's own way to say so, is put in place for the time of the install.
 forbid_starting_services() {
     if [ -e "$POLICY" ] && ! grep -q "$POLICY_MARK" "$POLICY"; then

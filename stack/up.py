@@ -1,8 +1,10 @@
-"""`make up`: the whole stack on this machine until Ctrl-C.
+"""`make up`: runs the whole stack on this machine until Ctrl-C.
 
-Everything is fresh at each start: data lives under `.stack/up` and goes when the stack stops; logs stay in
-`.stack/logs`. While all parts are ready, and only then, `.stack/endpoints.json` says where they are. A part that ends
-unexpectedly ends the rest, with a word on what happened and a non-zero exit code; a service is started again first."""
+Everything is new at each start: data lives under `.stack/up` and is removed when the stack stops; logs stay in
+`.stack/logs`. While all parts are ready, and only then, `.stack/endpoints.json` says where they are. A service that
+ends unexpectedly is started again. Another part that ends, or a service that keeps ending, stops the stack, with a
+reason and a non-zero exit code.
+"""
 
 import argparse
 import json
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_until_interrupted(root: Path, names: Sequence[str]) -> NoReturn:
-    """Start everything below `root` and watch over it; leaves only by an exception, with everything stopped."""
+    """Start everything below `root` and watch over it. This ends by an exception alone, and everything is stopped."""
     root = root.absolute()
     logs = root / "logs"
     with ExitStack() as running:
@@ -89,8 +91,8 @@ class WatchedPart(Protocol):
 
 
 def watch(parts: Mapping[str, WatchedPart]) -> NoReturn:
-    """A service that ends is started again, as compose would do, unless it keeps ending. For everything else, and then,
-    raise.
+    """Start a service again that has ended, as compose would do. Raise if a service keeps ending, or if another part
+    ends.
     """
     restarts: dict[str, list[float]] = {}
     while True:
@@ -110,7 +112,7 @@ def watch(parts: Mapping[str, WatchedPart]) -> NoReturn:
 
 @contextmanager
 def _only_one(root: Path) -> Iterator[Path]:
-    """The directory of the one stack that may be up here."""
+    """Claim the directory of the one stack that may be up here."""
     clean_up_after_the_dead(root)
     try:
         claimed = claim(root / "up")
@@ -128,7 +130,7 @@ def _only_one(root: Path) -> Iterator[Path]:
 
 @contextmanager
 def _published(file: Path, endpoints: Mapping[str, str]) -> Iterator[None]:
-    """The file is there, complete, for as long as the block runs. It holds passwords, so it is the user's alone."""
+    """Keep the file there, complete, for as long as the block runs. It holds passwords: only this user may read it."""
     draft = file.with_suffix(".tmp")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)

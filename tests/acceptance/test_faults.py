@@ -100,11 +100,11 @@ async def test_a_restart_of_the_broker_in_mid_batch_loses_nothing(
     stores: Stores, site: Site, database: Any, tmp_path: Path
 ) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to restart")
+        pytest.skip("the tests did not start the broker")
     kept = f"{site.prefix}kept"
     async with an_application(site, listen_to=None) as app:
         await app.binds(kept, "due.#", **{"x-queue-type": "quorum"})
-    await asyncio.to_thread(stores.rabbitmq.settle)
+    await asyncio.to_thread(stores.rabbitmq.sync_queue_register)
     with (
         service_process("consumer", site, tmp_path) as consumer,
         service_process("producer", site, tmp_path) as producer,
@@ -151,7 +151,7 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
     stores: Stores, site: Site, app: Application, tmp_path: Path
 ) -> None:
     if stores.postgres is None:
-        pytest.skip("Postgres is not ours to restart")
+        pytest.skip("the tests did not start Postgres")
     with (
         service_process("consumer", site, tmp_path) as consumer,
         service_process("producer", site, tmp_path) as producer,
@@ -178,7 +178,7 @@ async def test_a_restart_of_postgres_in_mid_batch_loses_nothing(
 @pytest.mark.own_stores
 async def test_a_host_that_blocks_publishers_for_long_is_left_for_the_next(stores: Stores, site: Site) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to alarm")
+        pytest.skip("the tests did not start the broker")
     here = parse_address(site.amqp_url).hosts[0]
     url = site.amqp_url.replace(here, f"{here},{here}")
     with capture_logs() as logs:
@@ -205,7 +205,7 @@ async def test_while_the_broker_blocks_publishers_no_row_is_held(
 ) -> None:
     """A memory alarm: nothing can be published, so nothing is claimed, and a cancel goes through at once."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to alarm")
+        pytest.skip("the tests did not start the broker")
     with (
         service_process("consumer", site, tmp_path),
         service_process("producer", site, tmp_path, PUBLISH_TIMEOUT_SECONDS="1"),
@@ -237,7 +237,7 @@ async def test_a_frozen_broker_does_not_keep_a_cancel_waiting_for_long(
 ) -> None:
     """The producer holds its rows while it publishes, but no longer than its deadline."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to freeze")
+        pytest.skip("the tests did not start the broker")
     with service_process("producer", site, tmp_path, PUBLISH_TIMEOUT_SECONDS="1") as producer:
         await insert_due(database, 1, prefix="first-")
         await app.hears(1)
@@ -271,7 +271,7 @@ async def test_a_broker_frozen_beyond_its_heartbeat_is_left_and_found_again(
 ) -> None:
     """Connections that stall for so long are given up, in whatever state they were; every lane must live on."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to freeze")
+        pytest.skip("the tests did not start the broker")
     impatient = {**site.environment, "AMQP_URL": f"{site.amqp_url}?heartbeat=1", "PUBLISH_TIMEOUT_SECONDS": "1"}
     with (
         service_process("consumer", impatient, tmp_path) as consumer,
@@ -304,7 +304,7 @@ async def test_a_consumer_told_to_stop_while_the_database_is_away_gives_its_mess
     stores: Stores, site: Site, app: Application, tmp_path: Path
 ) -> None:
     if stores.postgres is None:
-        pytest.skip("Postgres is not ours to stop")
+        pytest.skip("the tests did not start Postgres")
     with service_process("consumer", site.environment, tmp_path) as consumer:
         await app.request(a_request(id="before"))
         await asyncio.to_thread(stores.postgres.stop)

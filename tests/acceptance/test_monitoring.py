@@ -117,7 +117,7 @@ async def test_every_query_of_dashboards_and_alerts_has_a_result(
     stores: Stores, site: Site, app: Application, database: Any, tmp_path: Path
 ) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to scrape")
+        pytest.skip("the tests did not start the broker")
     assert prometheus.installed(), "prometheus is missing: make prometheus installs it"
     panels = [text.replace("$__rate_interval", "30s") for _, text in expressions()]
     alerts = [rule["expr"] for rule in RULES]
@@ -148,7 +148,7 @@ async def test_readiness_follows_the_broker_and_the_database(
 ) -> None:
     """False when one of them is lost, true again when it is back; and Prometheus would see the same."""
     if stores.rabbitmq is None or stores.postgres is None:
-        pytest.skip("the stores are not ours to stop")
+        pytest.skip("the tests did not start the stores")
     ports = {name: free_port() for name in SERVICES}
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as client:
 
@@ -178,7 +178,7 @@ async def test_readiness_follows_the_broker_and_the_database(
             await asyncio.to_thread(stores.postgres.start)
             await all_say(broker=True, database=True)
 
-            await asyncio.to_thread(stores.rabbitmq.settle)
+            await asyncio.to_thread(stores.rabbitmq.sync_queue_register)
             await asyncio.to_thread(stores.rabbitmq.kill)
             await all_say(broker=False, database=True)
             await asyncio.to_thread(stores.rabbitmq.start)

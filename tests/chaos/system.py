@@ -72,7 +72,7 @@ async def running_system(directory: Path, seed: int) -> AsyncIterator[System]:
             made = System(ledger, app, replicas, url, calls, postgres, rabbitmq, proxies)
             await migrate(postgres.url)
             await made.declare()
-            await asyncio.to_thread(rabbitmq.settle)
+            await asyncio.to_thread(rabbitmq.sync_queue_register)
             async with at_work(made):
                 yield made
 

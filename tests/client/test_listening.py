@@ -168,14 +168,14 @@ async def test_listening_goes_on_after_a_restart_of_the_broker_and_handles_nothi
     listening: Installed, queue: str, stores: Stores, site: Site
 ) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to restart")
+        pytest.skip("the tests did not start the broker")
     async with listening.running(LISTENER) as program:
         await program.says("listening")
         async with an_application(site, listen_to=None) as app:
             await rings(app, "before")
             await rings(app, "during", {"hang": 3})
             await program.says("end before", "begin during")
-        await asyncio.to_thread(stores.rabbitmq.settle)
+        await asyncio.to_thread(stores.rabbitmq.sync_queue_register)
         await asyncio.to_thread(stores.rabbitmq.restart)
         async with an_application(site, listen_to=None) as app:
             await rings(app, "after")
@@ -199,7 +199,7 @@ async def test_a_queue_that_is_deleted_is_made_anew(listening: Installed, queue:
 
 async def test_a_queue_that_this_user_may_not_declare_is_not_allowed(listening: Installed, stores: Stores) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker has no users of ours")
+        pytest.skip("the tests did not start the broker, which has no roles")
     async with listening.given(QUEUE="another-users").running(LISTENER) as program:
         await program.says("NotAllowed")
 

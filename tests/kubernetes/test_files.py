@@ -14,7 +14,7 @@ from shared.contract.address_rules import NOT_PUBLIC_4, NOT_PUBLIC_6, PUBLIC_6
 from shared.contract.names import Names
 from shared.runtime.settings import Settings
 from shared.version import VERSION
-from stack.roles import CONSOLE as CONSOLE_USER
+from stack.roles import CONSOLE_USER
 from stack.services import CONSOLE, SERVICES
 from tests.kubernetes.files import KUBERNETES, Manifest, files, of_kind, pods, read
 from tests.support.services import ROOT

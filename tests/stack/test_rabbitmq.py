@@ -80,7 +80,7 @@ async def test_two_nodes_run_side_by_side_and_share_nothing(nodes: list[RabbitMQ
 async def test_messages_and_address_survive_a_crash(node: RabbitMQ) -> None:
     url, pid = node.url, node.pid
     await publish(url, "kept", b"still here")
-    node.settle()
+    node.sync_queue_register()
 
     node.kill()
     assert not node.alive()

@@ -27,8 +27,7 @@ from shared.postgres.migrate import migrate
 from stack.directory import STACK, run_directory
 from stack.postgres import Postgres
 from stack.rabbitmq import MANAGEMENT, RabbitMQ
-from stack.roles import CONSOLE as CONSOLE_USER
-from stack.roles import READER, role_of
+from stack.roles import CONSOLE_USER, READER, role_of
 from stack.services import CONSOLE, SERVICES
 from stack.stores import stores as started_stores
 from tests.support.eventually import PATIENCE

@@ -69,7 +69,7 @@ async def running_cluster(directory: Path, seed: int) -> AsyncIterator[ClusterSy
         await system.declare()
         await _expect_three_members(nodes)
         for node in nodes.all:
-            node.settle()
+            node.sync_queue_register()
         async with at_work(system):
             yield system
 
