@@ -19,7 +19,7 @@ from tests.support.stores import make_template_now, running_stores, store_direct
 
 PICTURES = Path(__file__).parents[1] / "docs" / "assets" / "console"
 GAP = "&kind=cron&cron=30+2+*+*+*&timezone=Europe/Berlin&start_at=2027-03-26T00:00"
-PAGES = {
+SCREENSHOTS = {
     "now": "/?ahead=day",
     "schedules": "/schedules",
     "schedule": "/schedule?id=report-weekly-revenue",
@@ -48,11 +48,11 @@ select 'meter-' || n % 40, due_at + (0.004 + 0.012 * random() ^ 4) * interval '1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.screenshots", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="PAGE", help=f"some of {', '.join(PAGES)}")
+    parser.add_argument("names", nargs="*", metavar="PAGE", help=f"some of {', '.join(SCREENSHOTS)}")
     parser.add_argument("--whole", type=Path, metavar="DIRECTORY", help="whole pages, as PNG, into this directory")
     given = parser.parse_args(arguments)
-    names = given.names or list(PAGES)
-    if unknown := set(names) - PAGES.keys():
+    names = given.names or list(SCREENSHOTS)
+    if unknown := set(names) - SCREENSHOTS.keys():
         parser.error(f"there is no page {', '.join(sorted(unknown))}")
     directory = given.whole or PICTURES
     directory.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _open(browser: Browser, console: RunningConsole, name: str, scheme: str, vie
     page, _ = open_page(browser, console, OPERATOR, color_scheme=scheme, viewport=viewport)
     if name == "log-in":
         page.context.clear_cookies()
-    page.goto(PAGES[name])
+    page.goto(SCREENSHOTS[name])
     page.evaluate("document.fonts.ready")
     if name == "new":
         page.locator("#preview .occurrences").wait_for()

@@ -6,8 +6,7 @@ from tests.support.services import ROOT
 from tools.compose.project import PORTS, Container
 from tools.compose.report import ImageRow, Row, report
 from tools.engine.images import STAND_INS
-from tools.engine.layout import PROJECT, SOCKET
-from tools.engine.layout import ROOT as ROOT_OF_ENGINE
+from tools.engine.layout import ENGINE_ROOT, PROJECT, SOCKET
 from tools.engine.pinned import OWN_IMAGE, pinned_images
 
 
@@ -28,11 +27,11 @@ def test_every_port_of_the_example_is_chosen_anew() -> None:
 def test_the_engine_and_the_command_beside_it_see_its_socket_at_one_path() -> None:
     """On the engine's root other file systems are mounted. testcontainers, unlike `docker`, is outside of it."""
     assert SOCKET.is_relative_to(PROJECT)
-    assert not SOCKET.is_relative_to(ROOT_OF_ENGINE)
+    assert not SOCKET.is_relative_to(ENGINE_ROOT)
 
 
 @pytest.mark.parametrize(
-    ("state", "health", "exit_code", "settled"),
+    ("state", "health", "exit_code", "is_well"),
     [
         ("running", "healthy", 0, True),
         ("exited", "", 0, True),
@@ -43,10 +42,10 @@ def test_the_engine_and_the_command_beside_it_see_its_socket_at_one_path() -> No
         ("created", "", 0, False),
     ],
 )
-def test_a_container_is_settled_when_it_is_healthy_or_ended_in_good_order(
-    state: str, health: str, exit_code: int, settled: bool
+def test_a_container_is_well_when_it_is_healthy_or_ended_in_good_order(
+    state: str, health: str, exit_code: int, is_well: bool
 ) -> None:
-    assert Container("id", "name", state, health, exit_code).settled == settled
+    assert Container("id", "name", state, health, exit_code).is_well == is_well
 
 
 def test_the_report_names_what_ran_and_what_failed() -> None:

@@ -14,7 +14,7 @@ from shared.contract.names import REQUEST_KEY, Names
 JOBS = 200
 FIRST_AFTER = timedelta(seconds=3)
 APART = timedelta(milliseconds=100)
-SECONDS = 180.0
+RING_SECONDS = 180.0
 COUNT = """
 select (select count(*) from jobs where id like 'load-%' and status = 'done') as rung,
        (select count(*) from deliveries where job_id like 'load-%' and status = 'COMPLETED') as called
@@ -44,7 +44,7 @@ async def publish_jobs(amqp_url: str, webhook: str) -> None:
 
 async def wait_for_jobs(database_url: str) -> tuple[int, int]:
     """Wait until all jobs have rung and all webhooks were called. Returns how many of each when it ends."""
-    deadline = asyncio.get_running_loop().time() + SECONDS
+    deadline = asyncio.get_running_loop().time() + RING_SECONDS
     while True:
         connection = await asyncpg.connect(database_url, timeout=10, command_timeout=10)
         try:

@@ -38,8 +38,8 @@ class Container:
     exit_code: int
 
     @property
-    def settled(self) -> bool:
-        """Tell whether it is as well as it gets: healthy, or a step that has ended in good order."""
+    def is_well(self) -> bool:
+        """True if the container is as well as it gets: healthy, or a step that has ended in good order."""
         return (self.state, self.exit_code) == ("exited", 0) or (self.state == "running" and self.health == "healthy")
 
 
@@ -59,12 +59,12 @@ class Project:
 
     @property
     def database_url(self) -> str:
-        """The operator's, from outside of the containers."""
+        """The operator's address of Postgres, from outside of the containers."""
         return f"postgresql://duebell:{self.settings['POSTGRES_PASSWORD']}@127.0.0.1:{PORTS['POSTGRES_PORT']}/duebell"
 
     @property
     def amqp_url(self) -> str:
-        """The example application's, from outside of the containers."""
+        """The example application's address of RabbitMQ, from outside of the containers."""
         return f"amqp://my-app:{self.settings['APPLICATION_PASSWORD']}@127.0.0.1:{PORTS['RABBITMQ_PORT']}/"
 
     def run(self, *arguments: str, given: str = "", check: bool = True) -> str:
@@ -78,8 +78,8 @@ class Project:
         self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
-        if not wait_until(lambda: all(container.settled for container in self.containers()), HEALTHY_SECONDS):
-            ill = [f"{each.service} is {each.state} {each.health}" for each in self.containers() if not each.settled]
+        if not wait_until(lambda: all(container.is_well for container in self.containers()), HEALTHY_SECONDS):
+            ill = [f"{each.service} is {each.state} {each.health}" for each in self.containers() if not each.is_well]
             raise StepError(f"not healthy after {HEALTHY_SECONDS:.0f} s: {', '.join(ill)}")
 
     def containers(self) -> list[Container]:

@@ -15,7 +15,7 @@ from stack.up import stop_on_signals
 from tools.compose.errors import StepError
 from tools.compose.project import Project, run_docker
 from tools.compose.report import ImageRow, Row, report
-from tools.compose.steps import LOG, STEPS, close_way_out, start_from_nothing
+from tools.compose.steps import COMPOSE_LOG, STEPS, close_way_out, start_from_nothing
 from tools.engine.images import Image, get_images, version_of
 from tools.engine.layout import ENGINE
 
@@ -24,7 +24,7 @@ def main() -> int:
     stop_on_signals()
     key = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     signing = {"WEBHOOK_SECRETS": json.dumps({DEMO_SECRET: key}), "WEBHOOK_SECRET_NAMES": DEMO_SECRET}
-    project = Project(ENGINE / "run", LOG, **signing)
+    project = Project(ENGINE / "run", COMPOSE_LOG, **signing)
     rows: list[Row] = []
     images: Sequence[Image] = ()
     try:
@@ -57,7 +57,7 @@ def _take_steps(project: Project, rows: list[Row]) -> None:
         rows.append(Row(name, seen, time.monotonic() - began, passed))
         _tell(f"{'ok    ' if passed else 'FAILED'} {name}: {seen} ({rows[-1].seconds:.0f} s)")
         if not passed:
-            # Into the log of the run: the containers are removed next, and theirs with them.
+            # Into the log of the run: the containers are removed next, and their logs with them.
             with suppress(StepError):
                 project.run("logs", "--no-color", "--timestamps")
             return
@@ -66,9 +66,9 @@ def _take_steps(project: Project, rows: list[Row]) -> None:
 
 
 def _engine() -> str:
-    docker = run_docker(["docker", "version", "--format", "{{.Server.Version}}"], LOG).strip()
-    compose = run_docker(["docker", "compose", "version", "--short"], LOG).strip()
-    store = run_docker(["docker", "info", "--format", "{{.Driver}} {{.DriverStatus}}"], LOG)
+    docker = run_docker(["docker", "version", "--format", "{{.Server.Version}}"], COMPOSE_LOG).strip()
+    compose = run_docker(["docker", "compose", "version", "--short"], COMPOSE_LOG).strip()
+    store = run_docker(["docker", "info", "--format", "{{.Driver}} {{.DriverStatus}}"], COMPOSE_LOG)
     images = "containerd's image store" if "containerd.snapshotter" in store else "the classic image store"
     return f"Docker {docker.partition('+')[0]}, Compose {compose.partition('-')[0]}, {images}."
 

@@ -22,19 +22,19 @@ from stack.services import CONSOLE, DEMO_SECRET, SERVICES
 from tools.compose.errors import StepError
 from tools.compose.load import JOBS, publish_jobs, wait_for_jobs
 from tools.compose.project import CHANGE_ME, PORTS, Project, run_docker
-from tools.engine.layout import ENGINE, ROOT
+from tools.engine.layout import ENGINE, ENGINE_ROOT
 from tools.engine.pinned import OWN_IMAGE
 
-LOG = ENGINE / "run/logs/compose.log"
+COMPOSE_LOG = ENGINE / "run/logs/compose.log"
 SCRAPED_SECONDS = 90.0
 Step = Callable[[Project], str]
 
 
 def start_from_nothing(project: Project) -> str:
-    """No container, volume, image of Duebell or layer of a build is left from before."""
+    """Start the project without a container, volume, image of Duebell or layer of a build from before."""
     project.run("down", "--volumes", "--remove-orphans")
-    run_docker(["docker", "image", "rm", "--force", OWN_IMAGE], LOG, check=False)
-    run_docker(["docker", "builder", "prune", "--all", "--force"], LOG)
+    run_docker(["docker", "image", "rm", "--force", OWN_IMAGE], COMPOSE_LOG, check=False)
+    run_docker(["docker", "builder", "prune", "--all", "--force"], COMPOSE_LOG)
     began = time.monotonic()
     project.run("up", "--build", "--detach")
     built = time.monotonic()
@@ -44,7 +44,7 @@ def start_from_nothing(project: Project) -> str:
 
 
 def look_at_confinement(project: Project) -> str:
-    """The kernel tells what the process may do."""
+    """Ask the kernel what the process of each service may do."""
     for service in (*SERVICES, CONSOLE):
         text = project.run("exec", "-T", service, "cat", "/proc/1/status")
         lines = [line.partition(":") for line in text.splitlines()]
@@ -56,7 +56,7 @@ def look_at_confinement(project: Project) -> str:
 
 
 def ring(project: Project) -> str:
-    """The journey of `make demo`, with its checks: a one-shot with a signed webhook, a rule, a cancel."""
+    """Take the journey of `make demo`, with its checks: a one-shot with a signed webhook, a rule, a cancel."""
     received = ENGINE / "run/receiver.log"
     follow = [*project.command, "logs", "--follow", "--no-log-prefix", "receiver"]
     journal = Journal(show=lambda _: None)
@@ -82,7 +82,7 @@ def ask_for_the_status(project: Project) -> str:
 
 
 def look_at_the_console(_: Project) -> str:
-    """The user of .env.example logs in, and sees a job that has rung."""
+    """Log in as the user of .env.example, and look for a job that has rung."""
     url = f"http://127.0.0.1:{PORTS['CONSOLE_PORT']}"
     with httpx.Client(base_url=url, headers={"Origin": url}, follow_redirects=True, timeout=10) as browser:
         if "password" not in browser.get("/schedules").text:
@@ -95,7 +95,7 @@ def look_at_the_console(_: Project) -> str:
 
 
 def scale(project: Project) -> str:
-    """Nothing that runs is touched: the same containers, started at the same time."""
+    """Double the services. The containers that run stay the same, and are not started again."""
     before = _starts(project)
     project.up(*(part for service in SERVICES for part in ("--scale", f"{service}=2")))
     after = _starts(project)
@@ -106,7 +106,7 @@ def scale(project: Project) -> str:
 
 
 def look_at_prometheus(_: Project) -> str:
-    """Every replica is found by its name and scraped; the rules of the alerts are loaded."""
+    """Check that every replica is found by its name and scraped, and that the rules of the alerts are loaded."""
     expected = {**dict.fromkeys(SERVICES, 2), "rabbitmq": 1, "rabbitmq-queues": 1}
     seen: Counter[str] = Counter()
 
@@ -125,7 +125,7 @@ def look_at_prometheus(_: Project) -> str:
 
 
 def restart_the_stores(project: Project) -> str:
-    """Jobs become due while the broker, then the database, are away."""
+    """Let jobs become due while the broker, then the database, are away."""
     asyncio.run(publish_jobs(project.amqp_url, "http://receiver:8090/load"))
     for store in ("rabbitmq", "postgres"):
         project.run("restart", store)
@@ -139,7 +139,9 @@ def restart_the_stores(project: Project) -> str:
 
 
 def change_passwords(project: Project) -> str:
-    """As docs/operations/install.md says: Postgres is told the operator's new one, and then `up` applies the others."""
+    """Change passwords as docs/operations/install.md says: tell Postgres the operator's new one, and then `up` applies
+    the others.
+    """
     new = secrets.token_hex(8)
     project.run("exec", "-T", "postgres", "psql", "-U", "duebell", "-c", r"\password", given=f"{new}\n{new}\n")
     project.settings |= {"POSTGRES_PASSWORD": new}
@@ -150,7 +152,9 @@ def change_passwords(project: Project) -> str:
 
 
 def stop_and_start(project: Project) -> str:
-    """Services end by themselves when they are asked to; data outlives the containers."""
+    """Stop everything and start it again. Services end by themselves when they are asked to; data outlives the
+    containers.
+    """
     rows = _count_jobs(project)
     project.run("stop")
     codes = {container.service: container.exit_code for container in project.containers()}
@@ -164,12 +168,12 @@ def stop_and_start(project: Project) -> str:
 
 
 def remove(project: Project) -> str:
-    """Nothing of the project is left, volumes without a name included."""
+    """Remove the project. Nothing of it is left, volumes without a name included."""
     project.run("down", "--volumes", "--rmi", "local")
     for kind, kept in (("container", set[str]()), ("volume", set()), ("network", {"bridge", "host", "none"})):
         names = "{{.Names}}" if kind == "container" else "{{.Name}}"
         everything = ["--all"] if kind == "container" else []
-        left = set(run_docker(["docker", kind, "ls", *everything, "--format", names], LOG).split()) - kept
+        left = set(run_docker(["docker", kind, "ls", *everything, "--format", names], COMPOSE_LOG).split()) - kept
         if left:
             raise StepError(f"{kind}s are left: {sorted(left)}")
     return "no container, network or volume is left"
@@ -191,13 +195,13 @@ def expect_services(project: Project, number: int) -> None:
 
 def close_way_out() -> None:
     """Cut the namespaces off from all networks: images are there, and nothing that runs needs any."""
-    subprocess.run(["chroot", str(ROOT), "ip", "link", "set", "tap0", "down"], check=True, timeout=30)
+    subprocess.run(["chroot", str(ENGINE_ROOT), "ip", "link", "set", "tap0", "down"], check=True, timeout=30)
 
 
 def _starts(project: Project) -> dict[str, str]:
     """Return when each running container was started."""
     ids = [container.id for container in project.containers() if container.state == "running"]
-    text = run_docker(["docker", "inspect", "--format", "{{.Id}} {{.State.StartedAt}}", *ids], LOG)
+    text = run_docker(["docker", "inspect", "--format", "{{.Id}} {{.State.StartedAt}}", *ids], COMPOSE_LOG)
     return dict(line.split() for line in text.splitlines())
 
 

@@ -182,7 +182,7 @@ def _message(name: str, doc: str) -> dict[str, Any]:
 
 
 def _headers(name: str) -> dict[str, Any]:
-    """Entries of the AMQP property `headers`."""
+    """Describe entries of the AMQP property `headers`."""
     trace = {"traceparent": _text("W3C trace context; goes from the request to every event that comes of it")}
     if name in KEYS:
         return trace
@@ -192,7 +192,7 @@ def _headers(name: str) -> dict[str, Any]:
 
 
 def _properties(name: str) -> dict[str, Any]:
-    """AMQP properties beside `headers`: an extension, because AsyncAPI has a word for the type alone."""
+    """Describe AMQP properties beside `headers`, by an extension: AsyncAPI has a word for the type alone."""
     kind = {"type": {"const": name, "description": "missing: the routing key decides"}}
     correlation = {"correlation_id": _text("of the command, and so of its reply")}
     if name in KEYS:

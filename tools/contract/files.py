@@ -15,7 +15,7 @@ from tools.contract.schemas import MODELS, schema_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 API_NOTICE = "# Written by `make contract` from console/api/. Do not edit.\n"
-NOTICE = "# Written by `make contract` from shared/contract/messages.py. Do not edit.\n"
+CONTRACT_NOTICE = "# Written by `make contract` from shared/contract/messages.py. Do not edit.\n"
 
 
 def contract_files() -> dict[Path, str]:
@@ -24,7 +24,7 @@ def contract_files() -> dict[Path, str]:
         for model in MODELS
     }
     return {
-        DOCS / "asyncapi.yaml": NOTICE + _as_yaml(asyncapi()),
+        DOCS / "asyncapi.yaml": CONTRACT_NOTICE + _as_yaml(asyncapi()),
         DOCS / "openapi.yaml": API_NOTICE + _as_yaml(openapi(OPERATIONS)),
         **schemas,
     }

@@ -22,7 +22,7 @@ MODELS: tuple[type[BaseModel], ...] = (*COMMANDS, messages.ScheduleReply, *EVENT
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """One message, complete in itself."""
+    """Return the schema of one message, complete in itself."""
     examples = list(EXAMPLES[model.__name__].values())
     content = {**model.model_json_schema(mode="validation"), "examples": examples}
     return {
@@ -34,14 +34,14 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def all_schemas() -> dict[str, Any]:
-    """Every message, and what they share, each under its name."""
+    """Return the schemas of all messages, and of what they share, each under its name."""
     template = "#/components/schemas/{model}"
     _, schemas = models_json_schema([(model, "validation") for model in MODELS], ref_template=template)
     return {name: _without_titles(schema) for name, schema in schemas["$defs"].items()}
 
 
 def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """pydantic repeats the name of every field as its title."""
+    """Leave out the titles of fields: pydantic repeats the name of every field there."""
     properties = schema.get("properties", {})
     bare = {name: {k: v for k, v in field.items() if k != "title"} for name, field in properties.items()}
     rest = {key: value for key, value in schema.items() if key not in {"title", "properties", "$defs"}}

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from tools.dashboards.pages import PAGES
+from tools.dashboards.pages import DASHBOARD_PAGES
 
 DASHBOARDS = Path(__file__).parents[2] / "grafana" / "dashboards"
 
 
 def rendered() -> dict[Path, str]:
-    """Each file and what belongs into it."""
-    pages = [page() for page in PAGES]
+    """Return each file with its content."""
+    pages = [page() for page in DASHBOARD_PAGES]
     return {
         DASHBOARDS / f"{page.uid}.json": JSONEncoder(sort_keys=True, indent=2).encode(page) + "\n" for page in pages
     }

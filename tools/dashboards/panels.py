@@ -1,5 +1,6 @@
-"""The few kinds of panels that the dashboards are made of, with one look: a number on top that is green, yellow or red,
-a graph with its legend as a table, up or down over time. Built with Grafana's own SDK: its types are Grafana's schema.
+"""Makes the few kinds of panels that the dashboards have, with one look: a number on top that is green, yellow or red,
+a graph with its legend as a table, up or down over time. They are built with Grafana's own SDK, whose types are
+Grafana's schema.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """From where on it is worth a look, and from where on it is bad."""
+    """The value from which on a number is worth a look, and the value from which on it is bad."""
 
     warn: float
     bad: float
@@ -47,7 +48,7 @@ def number(  # noqa: PLR0913 - what a reader sees of it
     link: tuple[str, str] | None = None,
     span: int = 3,
 ) -> stat.Panel:
-    """One value now, coloured by its level, over the shape of the last hours."""
+    """Show one value now, coloured by its level, over the shape of the last hours."""
     panel = (
         stat.Panel()
         .title(title)
@@ -117,7 +118,7 @@ def graph(  # noqa: PLR0913
 
 
 def up_or_down(title: str, description: str, query: Query, *, span: int = 12) -> statetimeline.Panel:
-    """Bars over time: 1 is up, 0 is lost."""
+    """Show bars over time: 1 is up, 0 is lost."""
     states = {"0": models.ValueMappingResult(text="lost", color=RED), "1": models.ValueMappingResult("up", GREEN)}
     return (
         statetimeline.Panel()
@@ -140,7 +141,7 @@ Panel = stat.Panel | timeseries.Panel | statetimeline.Panel
 
 
 def page(uid: str, title: str, description: str, rows: dict[str, Sequence[Panel]]) -> models.Dashboard:
-    """A dashboard with a line of links to the others. The first row has no heading: it is what one came for."""
+    """Build a dashboard with a line of links to the others. The first row has no heading: a reader comes for it."""
     built = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -170,7 +171,7 @@ def page(uid: str, title: str, description: str, rows: dict[str, Sequence[Panel]
 
 
 def quantiles(histogram: str, window: str = "$__rate_interval", by: str = "") -> list[Query]:
-    """The middle, and the unlucky ones."""
+    """Return queries for the median and for the 99th percentile."""
     labels = f"le, {by}" if by else "le"
     legend = f"{{{{{by}}}}} " if by else ""
     return [

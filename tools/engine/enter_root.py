@@ -8,14 +8,14 @@ import ctypes
 import os
 import sys
 
-from tools.engine.layout import ROOT
+from tools.engine.layout import ENGINE_ROOT
 
 MNT_DETACH = 2
 
 
 def main() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    os.chdir(ROOT)
+    os.chdir(ENGINE_ROOT)
     # Afterwards the old root is mounted upon the new one, at the same place, and the next call takes it away.
     if libc.pivot_root(b".", b".") != 0 or libc.umount2(b".", MNT_DETACH) != 0:
         raise OSError(ctypes.get_errno(), "the root of the mount namespace could not be changed")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from stack.errors import StackError
-from tools.engine.layout import BASES, ENGINE, ROOT
+from tools.engine.layout import BASES, ENGINE, ENGINE_ROOT
 from tools.engine.pinned import pinned_images
 from tools.platforms.system import mirror
 
@@ -23,7 +23,7 @@ PULL_SECONDS = 600.0
 MAKE_SECONDS = 900.0
 STAND_INS = Path(__file__).parent / "stand_ins"
 LABEL = "duebell.stand-in"
-LOG = ENGINE / "run/logs/images.log"
+IMAGES_LOG = ENGINE / "run/logs/images.log"
 # Debian testing has the current versions of the stores; Debian 13 has the Python that the Dockerfile names.
 BASE_OF = {"python": "trixie"}
 USUAL_BASE = "testing"
@@ -78,7 +78,7 @@ def _get(name: str, image: str, tell: Callable[[str], None]) -> Image:
             _write_registry_settings(context)
         options = (f"--build-arg=BASE={base}", f"--label={LABEL}={made_from}", f"--tag={image}")
         if _docker("build", *options, str(context), seconds=MAKE_SECONDS) is None:
-            raise StackError(f"the stand-in of {image} could not be made; {LOG} tells why")
+            raise StackError(f"the stand-in of {image} could not be made; {IMAGES_LOG} tells why")
     return Image(image, stands_in=True)
 
 
@@ -91,8 +91,15 @@ def _base(release: str, tell: Callable[[str], None]) -> str:
     system = BASES / release
     shutil.rmtree(system, ignore_errors=True)
     BASES.mkdir(exist_ok=True)
-    scripts = ROOT / "usr/share/debootstrap"
-    command = (ROOT / "usr/sbin/debootstrap", "--variant=minbase", release, system, mirror(), scripts / "scripts/sid")
+    scripts = ENGINE_ROOT / "usr/share/debootstrap"
+    command = (
+        ENGINE_ROOT / "usr/sbin/debootstrap",
+        "--variant=minbase",
+        release,
+        system,
+        mirror(),
+        scripts / "scripts/sid",
+    )
     _run(command, {**os.environ, "DEBOOTSTRAP_DIR": str(scripts)})
     # A mirror may be a stored copy.
     (system / "etc/apt/apt.conf.d/90duebell").write_text('Acquire::Check-Valid-Until "false";\n')
@@ -121,7 +128,7 @@ def _write_registry_settings(context: Path) -> None:
 
 def _docker(*arguments: str, seconds: float = 60.0) -> str | None:
     """Return what `docker` prints, or None if it fails."""
-    with LOG.open("ab") as log:
+    with IMAGES_LOG.open("ab") as log:
         log.write(f"\n== docker {' '.join(arguments)}\n".encode())
         log.flush()
         try:
@@ -136,9 +143,9 @@ def _docker(*arguments: str, seconds: float = 60.0) -> str | None:
 def _run(
     command: Sequence[str | Path], environment: dict[str, str] | None = None, stdin: IO[bytes] | None = None
 ) -> None:
-    with LOG.open("ab") as log:
+    with IMAGES_LOG.open("ab") as log:
         done = subprocess.run(
             command, env=environment, stdin=stdin, stdout=log, stderr=log, check=False, timeout=MAKE_SECONDS
         )
     if done.returncode != 0:
-        raise StackError(f"{command[0]} failed; {LOG} tells why")
+        raise StackError(f"{command[0]} failed; {IMAGES_LOG} tells why")

@@ -17,14 +17,14 @@ from stack.errors import StackError
 from stack.processes import wait_until
 from stack.up import stop_on_signals
 from tools.engine.images import get_images
-from tools.engine.layout import CGROUP, DATA, ENGINE, PROJECT, ROOT, SOCKET
+from tools.engine.layout import CGROUP, DATA, ENGINE, ENGINE_ROOT, PROJECT, SOCKET
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 CLEAN_SECONDS = 120.0
 LOGS = ENGINE / "run/logs"
 PROGRAMS = ENGINE / "run/bin"
-CONTAINERD_SOCKET = ROOT / "run/containerd.sock"
+CONTAINERD_SOCKET = ENGINE_ROOT / "run/containerd.sock"
 NAME_SERVER = "10.0.2.3"  # slirp4netns' own
 # `docker`, as the command finds it: the client in the engine's root, in the same directory.
 CLIENT = """#!{python}
@@ -67,32 +67,32 @@ def _start_engine(running: ExitStack) -> None:
 def _mount() -> None:
     """Mount what the engine's root needs. It all goes with the namespaces."""
     for directory in ("proc", "sys", "dev", "run", "tmp", "etc", "var"):
-        (ROOT / directory).mkdir(exist_ok=True)
-    (ROOT / "tmp").chmod(0o1777)
-    run = ROOT / "var/run"
+        (ENGINE_ROOT / directory).mkdir(exist_ok=True)
+    (ENGINE_ROOT / "tmp").chmod(0o1777)
+    run = ENGINE_ROOT / "var/run"
     if not run.is_symlink():
         run.symlink_to("/run")
     for name in ("iptables", "ip6tables"):
         for suffix in ("", "-save", "-restore"):
-            link = ROOT / f"usr/sbin/{name}{suffix}"
+            link = ENGINE_ROOT / f"usr/sbin/{name}{suffix}"
             if not link.is_symlink():
                 link.symlink_to(f"{name}-nft{suffix}")
     names = ENGINE / "run/resolv.conf"
     names.write_text(f"nameserver {NAME_SERVER}\n")
-    (ROOT / "etc/resolv.conf").touch()
-    project = ROOT / PROJECT.relative_to("/")
+    (ENGINE_ROOT / "etc/resolv.conf").touch()
+    project = ENGINE_ROOT / PROJECT.relative_to("/")
     project.mkdir(parents=True, exist_ok=True)
     DATA.mkdir(exist_ok=True)
     mounts: tuple[tuple[str | Path, ...], ...] = (
         ("-t", "proc", "proc", "/proc"),
-        ("--bind", ROOT, ROOT),
-        ("-t", "proc", "proc", ROOT / "proc"),
-        ("-t", "sysfs", "sysfs", ROOT / "sys"),
-        ("--rbind", "/sys/fs/cgroup", ROOT / "sys/fs/cgroup"),
-        ("--rbind", "/dev", ROOT / "dev"),
-        ("-t", "tmpfs", "tmpfs", ROOT / "run"),
+        ("--bind", ENGINE_ROOT, ENGINE_ROOT),
+        ("-t", "proc", "proc", ENGINE_ROOT / "proc"),
+        ("-t", "sysfs", "sysfs", ENGINE_ROOT / "sys"),
+        ("--rbind", "/sys/fs/cgroup", ENGINE_ROOT / "sys/fs/cgroup"),
+        ("--rbind", "/dev", ENGINE_ROOT / "dev"),
+        ("-t", "tmpfs", "tmpfs", ENGINE_ROOT / "run"),
         ("--bind", PROJECT, project),
-        ("--bind", names, ROOT / "etc/resolv.conf"),
+        ("--bind", names, ENGINE_ROOT / "etc/resolv.conf"),
         ("--bind", names, Path("/etc/resolv.conf").resolve()),
     )
     for arguments in mounts:
@@ -115,7 +115,7 @@ def _environment() -> dict[str, str]:
     """Return variables by which `docker` is the engine's client, and other programs find the engine."""
     PROGRAMS.mkdir(exist_ok=True)
     client = PROGRAMS / "docker"
-    client.write_text(CLIENT.format(python=sys.executable, root=ROOT))
+    client.write_text(CLIENT.format(python=sys.executable, root=ENGINE_ROOT))
     client.chmod(0o755)
     return {
         "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
@@ -130,7 +130,7 @@ def _environment() -> dict[str, str]:
 
 
 def _in_root(*command: str) -> tuple[str, ...]:
-    return ("chroot", str(ROOT), *command)
+    return ("chroot", str(ENGINE_ROOT), *command)
 
 
 def _containerd() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from stack.directory import STACK
 
 PROJECT = Path(__file__).parents[2]
 ENGINE = STACK / "engine"
-ROOT = ENGINE / "root"  # the unpacked packages
+ENGINE_ROOT = ENGINE / "root"  # the unpacked packages
 BASES = ENGINE / "bases"  # systems that stand-in images are made from
 DATA = ENGINE / "data"  # images and containers
 # In the checkout, which has the same path inside of the engine's root and outside of it.
@@ -16,7 +16,7 @@ CGROUPS, CGROUP = Path("/sys/fs/cgroup"), "duebell-engine"
 
 # The current release of Docker is in Debian testing.
 RELEASE = "testing"
-PACKAGES = (
+ENGINE_PACKAGES = (
     "containerd", "debootstrap", "docker-buildx", "docker-cli", "docker-compose", "docker.io", "iproute2", "iptables",
     "runc", "slirp4netns", "tini",
 )  # fmt: skip

@@ -16,13 +16,13 @@ from pathlib import Path
 from stack.directory import claim
 from stack.errors import StackError
 from stack.processes import wait_until
-from tools.engine.layout import CGROUP, CGROUPS, ENGINE, PACKAGES, PROJECT, RELEASE, ROOT
+from tools.engine.layout import CGROUP, CGROUPS, ENGINE, ENGINE_PACKAGES, ENGINE_ROOT, PROJECT, RELEASE
 from tools.engine.packages import unpack
 
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
-NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child")
-START_SECONDS = 30.0
-STOP_SECONDS = 90.0  # for the command and the engine to end by themselves
+ENGINE_NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child")
+NAMESPACE_START_SECONDS = 30.0
+NAMESPACE_STOP_SECONDS = 90.0  # for the command and the engine to end by themselves
 
 
 def run_beside_engine(command: Sequence[str]) -> int:
@@ -37,10 +37,10 @@ def run_beside_engine(command: Sequence[str]) -> int:
     logs.mkdir(exist_ok=True)
     try:
         _remove_control_groups()
-        if not ROOT.exists():
+        if not ENGINE_ROOT.exists():
             sys.stdout.write("fetching a container engine from Debian's packages, once …\n")
             sys.stdout.flush()
-            unpack(PACKAGES, RELEASE, ROOT, logs / "packages.log")
+            unpack(ENGINE_PACKAGES, RELEASE, ENGINE_ROOT, logs / "packages.log")
         with _namespaces(command) as (running, first), _way_out(first, logs / "network.log"):
             return running.wait()
     finally:
@@ -51,10 +51,12 @@ def run_beside_engine(command: Sequence[str]) -> int:
 @contextmanager
 def _namespaces(command: Sequence[str]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """Start the command in new namespaces. Yields the process that waits for it, and the id of their first process."""
-    init = (str(ROOT / "usr/bin/tini-static"), "-g", "--")
+    init = (str(ENGINE_ROOT / "usr/bin/tini-static"), "-g", "--")
     inside = (sys.executable, "-m", "tools.engine.inside", *command)
     # In a session of its own: Ctrl-C is for this process alone, which then asks the command to end.
-    with subprocess.Popen([*WITH_PARENT, *NAMESPACES, *init, *inside], cwd=PROJECT, start_new_session=True) as running:
+    with subprocess.Popen(
+        [*WITH_PARENT, *ENGINE_NAMESPACES, *init, *inside], cwd=PROJECT, start_new_session=True
+    ) as running:
         first = 0
         try:
             first = _first_process(running)
@@ -62,7 +64,7 @@ def _namespaces(command: Sequence[str]) -> Iterator[tuple["subprocess.Popen[byte
         except BaseException:
             if first and running.poll() is None:
                 os.kill(first, signal.SIGTERM)
-                wait_until(lambda: running.poll() is not None, STOP_SECONDS)
+                wait_until(lambda: running.poll() is not None, NAMESPACE_STOP_SECONDS)
             raise
         finally:
             running.kill()
@@ -77,7 +79,10 @@ def _first_process(running: "subprocess.Popen[bytes]") -> int:
         found = children.read_text().split()
         return bool(found) and Path(f"/proc/{found[0]}/ns/net").readlink() != own
 
-    if not wait_until(lambda: running.poll() is not None or separate(), START_SECONDS) or running.poll() is not None:
+    if (
+        not wait_until(lambda: running.poll() is not None or separate(), NAMESPACE_START_SECONDS)
+        or running.poll() is not None
+    ):
         raise StackError("this machine does not let a process make namespaces")
     return int(children.read_text().split()[0])
 
@@ -85,9 +90,9 @@ def _first_process(running: "subprocess.Popen[bytes]") -> int:
 @contextmanager
 def _way_out(first: int, log: Path) -> Iterator[None]:
     """Give the namespaces a network interface, tap0, whose other end is a process on this machine's network."""
-    libraries = next((ROOT / "usr/lib").glob("*-linux-gnu*"))
-    loader = next((ROOT / "usr/lib").rglob("ld-linux*.so.*"))
-    program = (str(loader), "--library-path", str(libraries), str(ROOT / "usr/bin/slirp4netns"))
+    libraries = next((ENGINE_ROOT / "usr/lib").glob("*-linux-gnu*"))
+    loader = next((ENGINE_ROOT / "usr/lib").rglob("ld-linux*.so.*"))
+    program = (str(loader), "--library-path", str(libraries), str(ENGINE_ROOT / "usr/bin/slirp4netns"))
     options = ("--configure", "--mtu=65520", "--disable-host-loopback", str(first), "tap0")
     command = [*WITH_PARENT, *program, *options]
     with (

@@ -9,7 +9,7 @@ from typing import IO
 from stack.errors import StackError
 from tools.platforms.system import mirror
 
-SECONDS = 900.0
+FETCH_SECONDS = 900.0
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Since they were merged, packages leave these links to base-files.
 LINKS = ("bin", "sbin", "lib", "lib64")
@@ -57,6 +57,6 @@ def _fetch(names: Sequence[str], release: str, apt: Path, log: Path) -> None:
 
 def _run(command: Sequence[str | Path], log: Path, stdin: IO[bytes] | None = None) -> None:
     with log.open("ab") as output:
-        done = subprocess.run(command, stdin=stdin, stdout=output, stderr=output, check=False, timeout=SECONDS)
+        done = subprocess.run(command, stdin=stdin, stdout=output, stderr=output, check=False, timeout=FETCH_SECONDS)
     if done.returncode != 0:
         raise StackError(f"{command[0]} could not fetch or unpack Debian's packages; {log} tells why")

@@ -20,7 +20,7 @@ from tools.platforms.system import System, mirror
 ROOT = Path(__file__).parents[2]
 # What is tracked, and what is new and not ignored.
 LIST_FILES = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-PACKAGES = {"RabbitMQ": "rabbitmq-server", "Postgres": "postgresql-{}"}
+PACKAGES_WITH_VERSIONS = {"RabbitMQ": "rabbitmq-server", "Postgres": "postgresql-{}"}
 
 
 def main() -> int:
@@ -95,7 +95,7 @@ def _environment(release: Release, step: Step, system: System, row: Row) -> dict
 
 
 def _read_versions(release: Release, system: System, row: Row) -> None:
-    for name, package in PACKAGES.items():
+    for name, package in PACKAGES_WITH_VERSIONS.items():
         found = system.read(("dpkg-query", "--show", "--showformat", "${Version}", package.format(release.postgres)))
         row.versions[name] = upstream_version(found) if found else "-"
     if row.versions["Postgres"] == "-":

@@ -18,8 +18,8 @@ from stack.errors import StackError, StartError
 CACHE = STACK / "debian"  # keeps the bases, and what apt and pip have fetched
 ENTER = Path(__file__).parent / "enter.sh"
 # What a reader of the README has before the first command.
-PACKAGES = "ca-certificates,git,make,procps,python3"
-NAMESPACES = ("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child")
+BASE_PACKAGES = "ca-certificates,git,make,procps,python3"
+SYSTEM_NAMESPACES = ("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child")
 # How this machine reaches its package registries.
 PASSED_ON = (
     "PIP_CERT",
@@ -92,7 +92,7 @@ class System:
         packages = CACHE / "apt" / self.release
         packages.mkdir(parents=True, exist_ok=True)
         self._tell(f"debootstrap of {self.release}, once …")
-        options = ("--variant=minbase", f"--include={PACKAGES}", f"--cache-dir={packages}")
+        options = ("--variant=minbase", f"--include={BASE_PACKAGES}", f"--cache-dir={packages}")
         # The script of all releases since 2003; debootstrap may be older than the release.
         script = "/usr/share/debootstrap/scripts/sid"
         command = ["debootstrap", *options, self.release, str(unfinished), mirror(), script]
@@ -115,7 +115,7 @@ class System:
         own = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
         child = processes.spawn(
             self.release,
-            [*NAMESPACES, *command],
+            [*SYSTEM_NAMESPACES, *command],
             records=self.records,
             log=log,
             env={**own, **passed, **environment},

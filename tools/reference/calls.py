@@ -16,7 +16,7 @@ class FoundCall:
 
 
 def calls(wanted: Callable[[ast.Call], bool]) -> Iterator[FoundCall]:
-    """Every call in the services' code for which `wanted` is true, in the order of files."""
+    """Yield every call in the services' code for which `wanted` is true, in the order of files."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -25,5 +25,5 @@ def calls(wanted: Callable[[ast.Call], bool]) -> Iterator[FoundCall]:
 
 
 def services(packages: set[str]) -> str:
-    """How a table names the services: what is in `shared` is in all of them."""
+    """Return how a table names the services. What is in `shared` is in all of them."""
     return "all" if "shared" in packages else ", ".join(package for package in PACKAGES if package in packages)

@@ -10,7 +10,7 @@ from tools.reference.markdown import code, page, table
 
 
 def commands() -> dict[str, Any]:
-    """Each command under what one types for it, such as `deliveries list`."""
+    """Return each command under what a user types for it, such as `deliveries list`."""
     return dict(_below("", typer.main.get_command(app)))
 
 

@@ -45,7 +45,7 @@ def _makes_a_metric(call: ast.Call) -> bool:
 
 
 def exported() -> dict[str, set[str]]:
-    """What the services' registries hold: each metric as it is exported, and the services that have it."""
+    """Return each metric of the services' registries as it is exported, with the services that have it."""
     found: dict[str, set[str]] = defaultdict(set)
     for service, registry in _registries().items():
         for family in registry.collect():

@@ -11,7 +11,7 @@ from tools.reference.settings import settings_page
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-PAGES: dict[Path, Callable[[], str]] = {
+REFERENCE_PAGES: dict[Path, Callable[[], str]] = {
     REFERENCE / "command-line.md": command_line_page,
     REFERENCE / "log-events.md": log_events_page,
     REFERENCE / "messages.md": messages_page,

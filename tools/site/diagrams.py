@@ -35,7 +35,7 @@ class BadDiagram(Exception):
 
 
 def draw(source: str, *_: Any, **__: Any) -> str:  # noqa: ANN401 - superfences passes more than is needed here
-    """The diagram as an element for the page: what superfences calls for a block of the language mermaid."""
+    """Return the diagram as an element for the page. superfences calls this for a block of the language mermaid."""
     kind, *lines = [line.strip() for line in source.splitlines() if line.strip()]
     drawings = {"sequenceDiagram": _sequence, "stateDiagram-v2": _states}
     if kind not in drawings:
@@ -44,13 +44,13 @@ def draw(source: str, *_: Any, **__: Any) -> str:  # noqa: ANN401 - superfences 
 
 
 def moves(source: str) -> set[tuple[str, str]]:
-    """The moves of a stateDiagram-v2, for a test that compares them with the code's."""
+    """Return the moves of a stateDiagram-v2, for a test that compares them with the code's."""
     found = (_MOVE.fullmatch(line.strip()) for line in source.splitlines())
     return {(move["source"], move["target"]) for move in found if move}
 
 
 def _split(text: str, width: float = 0.0) -> list[str]:
-    """The lines of a text that has so much room, or that makes its room itself."""
+    """Split a text into lines that fit the width. Without a width, the text makes its own room."""
     return wrap(text, max(MAX_LINE_CHARACTERS, int(width / CHARACTER) - 2)) or [""]
 
 
@@ -159,7 +159,7 @@ def _message(message: re.Match[str], x: dict[str, float], y: float, number: int)
 
 
 def _columns(labels: dict[str, str], steps: list[str]) -> dict[str, float]:
-    """Where each participant's line is: as far from the one before as the texts between them need."""
+    """Return where each participant's line is: as far from the one before as the texts between them need."""
     keys = list(labels)
     gaps = [max(MIN_GAP, (_width(labels[a]) + _width(labels[b])) / 2 + 3 * PADDING) for a, b in pairwise(keys)]
     spans = []
@@ -223,7 +223,7 @@ def _states(lines: list[str]) -> str:
 
 
 def _move(source: tuple[float, float], target: tuple[float, float], text: str, *, is_one_of_two: bool) -> list[str]:
-    """A straight arrow from box to box; two in opposite directions lie beside each other."""
+    """Draw a straight arrow from box to box; two in opposite directions lie beside each other."""
     (x1, y1), (x2, y2) = source, target
     dx, dy = x2 - x1, y2 - y1
     scale = min(STATE[0] / 2 / abs(dx) if dx else 9.0, STATE[1] / 2 / abs(dy) if dy else 9.0)

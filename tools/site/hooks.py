@@ -42,7 +42,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def with_links_of_the_site(markdown: str, page: str) -> str:
-    """The text of a page with its links as the site needs them; code blocks stay as they are."""
+    """Return the text of a page with its links as the site needs them. Code blocks stay as they are."""
     parts, end = [], 0
     for block in _BLOCK.finditer(markdown):
         parts += [_with_links(markdown[end : block.start()], page), block[0]]
@@ -73,7 +73,7 @@ def _as_link_of_the_site(link: re.Match[str], page: str) -> str:
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """A page that the navigation does not name is a mistake."""
+    """Stop the build if the navigation does not name a page."""
     named = {page.file.src_uri for page in nav.pages}
     forgotten = sorted({file.src_uri for file in files.documentation_pages()} - named)
     if forgotten:

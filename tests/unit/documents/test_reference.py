@@ -13,7 +13,7 @@ from tools.reference.command_line import commands
 from tools.reference.log_events import log_events
 from tools.reference.log_sentences import SENTENCES
 from tools.reference.metrics import exported, metrics
-from tools.reference.pages import PAGES, REFERENCE
+from tools.reference.pages import REFERENCE, REFERENCE_PAGES
 from tools.reference.settings import SERVICES
 
 NEVER_CALLED_BY_A_REGISTRY = {"dependency_up", "loop_silent_seconds"}  # made when a service runs
@@ -23,13 +23,13 @@ def first_column(page: str) -> set[str]:
     return set(re.findall(r"^\| `([^`]+)` \|", (REFERENCE / page).read_text(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", REFERENCE_PAGES, ids=lambda path: path.name)
 def test_a_page_is_what_the_code_gives(path: Path) -> None:
-    assert path.read_text() == PAGES[path](), "write it anew: make reference"
+    assert path.read_text() == REFERENCE_PAGES[path](), "write it anew: make reference"
 
 
 def test_every_page_of_the_directory_is_generated() -> None:
-    assert set(REFERENCE.iterdir()) == set(PAGES)
+    assert set(REFERENCE.iterdir()) == set(REFERENCE_PAGES)
 
 
 def test_every_setting_of_every_service_is_there() -> None:

@@ -6,4 +6,4 @@ from tools.dashboards.pages.delivery import delivery
 from tools.dashboards.pages.overview import overview
 from tools.dashboards.pages.producer import producer
 
-PAGES = (overview, consumer, producer, delivery, delayed)
+DASHBOARD_PAGES = (overview, consumer, producer, delivery, delayed)
