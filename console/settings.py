@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import NoDecode
 
 from console.access.users import Role, User, parse_users
-from consumer.settings import ConsumerSettings
+from consumer.settings import MAX_PAYLOAD_LIMIT_BYTES, ConsumerSettings
 from shared.contract.address_rules import Network, parse_networks
 from shared.errors import CannotStart
 from shared.runtime.settings import PostgresReaderUrl, Settings
@@ -86,7 +86,7 @@ class ConsoleSettings(Settings):
     max_payload_bytes: int = Field(
         default=ConsumerSettings.model_fields["max_payload_bytes"].default,
         ge=1,
-        le=16 * 1024 * 1024,
+        le=MAX_PAYLOAD_LIMIT_BYTES,
         description="the consumer's limit: requests with a larger payload are refused before they are sent",
     )
 
@@ -101,7 +101,7 @@ class ConsoleSettings(Settings):
 
     @property
     def origin(self) -> str | None:
-        """The origin of its own pages; None: it follows from the request."""
+        """The origin of the console's own pages; None: each request's address has it."""
         parts = urlsplit(self.console_url)
         return f"{parts.scheme}://{parts.netloc}".lower() if self.console_url else None
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from console.access.attempts import BURSTS, MAX_KEYS, SECONDS_PER_TRY, AttemptLimit
 from console.access.passwords import PasswordHash, hash_password
@@ -12,6 +12,7 @@ from console.access.sessions import SessionKey
 from console.access.tokens import TokenHash, make_token
 from console.access.users import Role, User, parse_users, user_of_proxy, user_of_token
 from console.settings import ConsoleSettings
+from consumer.settings import MAX_PAYLOAD_LIMIT_BYTES, ConsumerSettings
 from shared.errors import CannotStart
 
 NOW = datetime(2026, 7, 10, 9, tzinfo=UTC)
@@ -24,6 +25,13 @@ STORES: dict[str, Any] = {"database_url": "postgresql://u@h/d", "amqp_url": "amq
 
 def settings(**given: Any) -> ConsoleSettings:
     return ConsoleSettings(**STORES, **given)
+
+
+def test_the_console_takes_no_larger_payloads_than_a_consumer_may_take() -> None:
+    with pytest.raises(ValidationError):
+        settings(max_payload_bytes=MAX_PAYLOAD_LIMIT_BYTES + 1)
+    with pytest.raises(ValidationError):
+        ConsumerSettings(**STORES, max_payload_bytes=MAX_PAYLOAD_LIMIT_BYTES + 1)
 
 
 def test_a_hash_fits_its_password_alone_and_survives_being_written() -> None:
