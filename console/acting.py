@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from console.commands import Answer, Command, NotSent
+from console.commands import Answer, Command
+from console.errors import NotSent
 from console.web.context import Visit
 from shared.contract.messages import CANCEL_TYPE, PAUSE_TYPE, RESUME_TYPE, TRIGGER_TYPE, Outcome
 

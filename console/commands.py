@@ -14,6 +14,7 @@ import orjson
 from aio_pika import DeliveryMode, Message
 from aio_pika.exceptions import DeliveryError
 
+from console.errors import NotSent
 from consumer.commands.parse import Command as ReadCommand
 from consumer.commands.parse import RawCommand, Refused, read_command
 from shared.amqp.connection import BROKER_ERRORS, Broker
@@ -78,10 +79,6 @@ class Answer:
     @property
     def is_good(self) -> bool:
         return self.outcome not in {None, Outcome.REJECTED, Outcome.UNKNOWN}
-
-
-class NotSent(Exception):
-    """The broker did not take the commands, and has none of them."""
 
 
 def read(command: Command, max_payload_bytes: int) -> ReadCommand:

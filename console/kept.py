@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from console.commands import NotSent
+from console.errors import NotSent
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.consuming import Inbox
 from shared.amqp.publisher import Publisher

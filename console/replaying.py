@@ -9,7 +9,8 @@ from uuid import uuid4
 from aio_pika import DeliveryMode, Message
 from aio_pika.exceptions import DeliveryError
 
-from console.commands import CONSOLE_APP_ID, NotSent, user_of
+from console.commands import CONSOLE_APP_ID, user_of
+from console.errors import NotSent
 from console.web.context import Console, Visit
 from shared.amqp.connection import BROKER_ERRORS
 from shared.amqp.wire import lost_connections_as_errors

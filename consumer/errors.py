@@ -1,7 +1,9 @@
-"""The consumer's exceptions.
+"""The consumer's exceptions, those of single modules included.
 
 Exception
-└── Refusal     a command cannot be carried out; raised while it is read, caught by `read_command`
+├── Refusal        a command cannot be carried out; raised while it is read, caught by `read_command`
+├── BadEnvelope    (commands.masstransit_fields) an envelope cannot be read: its message is parked
+└── HeldByAnother  (bulks) another transaction holds the first job of a step: the step is tried again later
 
 Everything else that the consumer catches belongs to a library or to shared/: `shared.postgres.errors` says which errors
 of Postgres are about a row and which can be retried, `shared.amqp.connection` which errors a lost broker raises.

@@ -6,12 +6,14 @@
     ├── ForbiddenAddress      the address rules forbid a webhook's host: the request is refused, or the call is not made
     ├── ParkingFailed         the broker did not confirm a parked message: nothing is acknowledged, parking is retried
     ├── Incomplete            (amqp.wire.deliveries) bytes of a frame are still to arrive: never leaves the wire package
+    ├── ManagementError       (why.listeners) RabbitMQ's management interface gave no answer: an explanation says less
     ├── BudgetExceeded        (recurrence.arithmetic) a search took too many steps: never leaves the recurrence package
     ├── ConnectionError
     │   ├── UnsuitableSession behind a pooler, a session lacks what Duebell relies on: the service waits for an operator
     │   └── TopologyMissing   an exchange or a queue is missing: the service waits for an operator, as for a broker
     └── ValueError
         ├── BadRule           a rule is refused: the reply to the command names the field and the reason
+        ├── Unsplittable      (amqp.content_header) bytes are not a content header: a delayed message is parked
         └── Unusual           (amqp.wire.deliveries) the fast decoder declines a message: the slow one reads it
 
 Errors of Postgres and of the broker are those of asyncpg and aiormq. Three tuples sort them: `ROW_ERRORS` and

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from console.acting import send
 from console.api.models import BulkState, Occurrence, Preview
-from console.api.operation import ApiFailure, Call, Handle, Operation, Reply
+from console.api.operation import Call, Handle, Operation, Reply
 from console.commands import Answer, Command, read
+from console.errors import ApiFailure
 from console.foretelling import foretell, next_revision, occurrences_of, read_known, rule_in_words
 from consumer.commands.parse import Refused
 from consumer.commands.schedule import Schedule
@@ -56,7 +57,7 @@ class CommandBody:
 
 
 async def schedule(call: Call) -> Reply:
-    """Without a revision, the request replaces what is there, or uses an ended id again."""
+    """Send a request. Without a revision it replaces the schedule of its id, or uses an ended id again."""
     request = CommandBody.of(call.content)
     known = await _known(call, request)
     if "revision" not in request.content:

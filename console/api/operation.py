@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.access.users import user_of_token
+from console.errors import ApiFailure
 from console.web.context import Console, Visit, Visitor
 from console.web.queries import Filters
 from console.web.visitors import comes_from_proxy, visitor_of
@@ -22,15 +23,6 @@ API_PATH = "/api/v1"
 BEARER = "bearer "
 # A payload may have its limit; the rest of a command is far smaller.
 MAX_BYTES_BESIDE_PAYLOAD = 64 * 1024
-
-
-class ApiFailure(Exception):
-    """A request is not carried out: nothing was changed, and `errors` say why."""
-
-    def __init__(self, status: int, *errors: str) -> None:
-        super().__init__(*errors)
-        self.status = status
-        self.errors = errors
 
 
 @dataclass(frozen=True, slots=True)

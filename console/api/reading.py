@@ -19,7 +19,8 @@ from console.api.models import (
     SchedulePage,
     Why,
 )
-from console.api.operation import ApiFailure, Call, Operation, Parameter, Reply
+from console.api.operation import Call, Operation, Parameter, Reply
+from console.errors import ApiFailure
 from console.foretelling import rule_in_words, upcoming_of, webhook_url
 from console.pages.schedules import MAX_ROWS_COUNTED_OF_PAGE, MAX_WALKS_OF_PAGE
 from shared.contract.messages import HistoryEntry

@@ -9,8 +9,9 @@ from starlette.routing import BaseRoute, Route
 
 from console.api.commanding import ACTING_OPERATIONS
 from console.api.openapi import openapi
-from console.api.operation import API_PATH, ApiFailure
+from console.api.operation import API_PATH
 from console.api.reading import READING_OPERATIONS
+from console.errors import ApiFailure
 
 OPERATIONS = (*READING_OPERATIONS, *ACTING_OPERATIONS)
 _DOCUMENT = orjson.dumps(openapi(OPERATIONS))

@@ -7,9 +7,9 @@ from starlette.responses import RedirectResponse, Response
 
 from console.acting import send
 from console.commands import Command
+from console.errors import PageFailure, not_found
 from console.pages.schedules import selector_of, words_of
 from console.web.context import Visit
-from console.web.failures import PageFailure, not_found
 from console.web.forms import Form
 from console.web.queries import Filters
 from console.web.streams import live

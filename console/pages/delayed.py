@@ -6,8 +6,8 @@ from typing import Any
 from starlette.responses import Response
 
 from console.acting import act_on
+from console.errors import PageFailure
 from console.web.context import Visit
-from console.web.failures import PageFailure
 from console.web.forms import Form
 from console.web.queries import Filters
 from shared.contract.delayed import exchange_named

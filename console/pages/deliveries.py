@@ -4,10 +4,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from console.errors import PageFailure, not_found
 from console.pages.schedules import live_url
 from console.replaying import replay
 from console.web.context import Console, Visit
-from console.web.failures import PageFailure, not_found
 from console.web.forms import Form
 from console.web.queries import Filters
 from console.web.streams import LIST_SECONDS, live

@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from console.errors import PageFailure
 from console.kept import MAX_SHOWN_MESSAGES
 from console.web.context import Visit
-from console.web.failures import PageFailure
 from console.web.forms import Form
 from console.web.queries import Filters
 from shared.kept.message import KeptMessage, Kind

@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 
 from console.access.passwords import hash_password
 from console.access.users import User
+from console.errors import PageFailure
 from console.web.context import Console, Visit
-from console.web.failures import PageFailure
 from console.web.forms import Form, read_form, require_same_origin
 from console.web.visitors import SESSION_COOKIE, THEME_COOKIE, THEMES, ZONE_COOKIE, client_address, visitor_of
 from shared.recurrence.zones import load_zone

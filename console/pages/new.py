@@ -10,10 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from console.acting import send
 from console.commands import Command, read
+from console.errors import not_allowed
 from console.filling import filled_again
 from console.foretelling import foretell, left_out, next_revision, occurrences_of, read_known, rule_in_words
 from console.web.context import Visit
-from console.web.failures import not_allowed
 from console.web.forms import Form
 from console.web.routing import OPERATORS_ONLY
 from consumer.commands.parse import Refused
@@ -218,8 +218,8 @@ def _foretell(content: Mapping[str, Any], known: Job | None) -> tuple[str, str]:
 
 
 async def _has_owner(visit: Visit, job_id: str) -> bool:
-    """Whether the command has to name the console's AMQP user: a new job gets no owner, and any application may then
-    command it.
+    """Tell whether the command has to name the console's AMQP user: a new job gets no owner, and any application may
+    then command it.
     """
     known = await read_known(visit, job_id)
     return known is not None and known.owner is not None

@@ -8,9 +8,9 @@ from starlette.responses import Response
 from console.acting import JOB_ACTIONS, act_on
 from console.commands import Answer
 from console.copying import as_command_line, as_json, as_python
+from console.errors import PageFailure, not_found
 from console.foretelling import rule_in_words, upcoming_of, webhook_url
 from console.web.context import Visit
-from console.web.failures import PageFailure, not_found
 from console.web.forms import Form
 from console.web.streams import LIST_SECONDS, live
 from shared.reading.deliveries import newest_deliveries, read_attempts

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from console.acting import JOB_ACTIONS, act_on
 from console.commands import Answer
+from console.errors import PageFailure
 from console.web.context import Visit
-from console.web.failures import PageFailure
 from console.web.forms import Form
 from console.web.queries import Filters
 from console.web.streams import LIST_SECONDS, live

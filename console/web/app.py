@@ -11,12 +11,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from console.api.operation import API_PATH, ApiFailure
+from console.api.operation import API_PATH
 from console.api.routes import api_routes, failure_response, show_api_failure
-from console.commands import NotSent
+from console.errors import ApiFailure, NotSent, PageFailure
 from console.pages import bulks, delayed, deliveries, history, kept, log_in, new, now, schedule, schedules
 from console.web.context import Console
-from console.web.failures import PageFailure
 from console.web.rendering import STATIC
 from console.web.responses import Surroundings
 from console.web.routing import action, page

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 
+from console.errors import PageFailure
 from console.web.context import Console, Visitor
-from console.web.failures import PageFailure
 
 # A payload of 16 MiB is percent-encoded at worst to three times as much; usual ones are far smaller.
 MAX_FORM_BYTES = 4 * 1024 * 1024

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from console.errors import PageFailure, not_allowed
 from console.web.context import Console, Visit
-from console.web.failures import PageFailure, not_allowed
 from console.web.forms import Form, read_form, require_same_origin, require_token
 from console.web.visitors import visitor_of, zone_of
 
@@ -22,7 +22,7 @@ OPERATORS_ONLY = "Your role is viewer: you may read, and not act. Ask for the ro
 
 
 def page(path: str, show: Page) -> Route:
-    """A page that every user may read."""
+    """Make the route of a page that every user may read."""
 
     async def endpoint(request: Request) -> Response:
         visit = _visit(request)
@@ -32,7 +32,7 @@ def page(path: str, show: Page) -> Route:
 
 
 def action(path: str, act: Action, *, needs_operator: bool = True) -> Route:
-    """A form that changes something."""
+    """Make the route of a form that changes something."""
 
     async def endpoint(request: Request) -> Response:
         visit = _visit(request)

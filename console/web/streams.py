@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response, StreamingResponse
 
+from console.errors import PageFailure
 from console.web.context import Visit
-from console.web.failures import PageFailure
 from shared.postgres.errors import RETRYABLE_ERRORS
 from shared.runtime.loops import first_of
 

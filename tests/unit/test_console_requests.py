@@ -14,12 +14,12 @@ from starlette.types import Message, Receive, Scope, Send
 from console.access.users import Role, User
 from console.api.commanding import CommandBody
 from console.commands import Command, check_command
+from console.errors import PageFailure
 from console.metrics import Metrics
 from console.pages import deliveries
 from console.pages.new import EMPTY, content_of
 from console.settings import ConsoleSettings
 from console.web.context import Visit, Visitor
-from console.web.failures import PageFailure
 from console.web.forms import Form, require_same_origin
 from console.web.queries import Filters
 from console.web.rendering import Renderer

@@ -12,7 +12,8 @@ from pamqp.commands import Basic
 from prometheus_client import CollectorRegistry
 
 from console.acting import PUBLISHED_TOGETHER, send
-from console.commands import Answer, Command, CommandSender, NotSent
+from console.commands import Answer, Command, CommandSender
+from console.errors import NotSent
 from console.metrics import Metrics
 from shared.contract.messages import CANCEL_TYPE, Outcome
 from shared.contract.names import Names
