@@ -1,4 +1,4 @@
-"""What differs between schedules that should be and jobs that are. Pure."""
+"""What differs between schedules that should be and jobs that are. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn by the server: no script, no style inside. Pure."""
+"""Charts as SVG, drawn by the server: no script, no style inside. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

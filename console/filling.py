@@ -1,4 +1,4 @@
-"""The form for a new schedule, filled with a stored one: what is not changed there stays as it is. Pure."""
+"""The form for a new schedule, filled with a stored one: what is not changed there stays as it is. No I/O."""
 
 from typing import Any
 

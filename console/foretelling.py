@@ -1,4 +1,4 @@
-"""What would become of a ScheduleRequest now, and how a stored schedule reads. Pure, but for reading what is known."""
+"""What would become of a ScheduleRequest now, and how a stored schedule reads. It reads what is known."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the HTTP API, written from its operations and the models of the messages. Pure."""
+"""The OpenAPI document of the HTTP API, written from its operations and the models of the messages. No I/O."""
 
 from collections.abc import Iterable
 from http import HTTPStatus

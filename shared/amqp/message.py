@@ -84,3 +84,28 @@ class RawMessage(msgspec.Struct, frozen=True, gc=False):
     routing_key: bytes
     header: bytes  # flags and properties
     body: bytes
+
+
+def copy_to(
+    message: IncomingMessage,
+    exchange: str,
+    routing_key: str,
+    headers: dict[str, Any],
+    short_headers: dict[str, Any] | None = None,
+) -> OutgoingMessage:
+    """Return the same message with another exchange, routing key and headers."""
+    return OutgoingMessage(
+        exchange=exchange,
+        routing_key=routing_key,
+        body=message.body,
+        type=message.type,
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        priority=message.priority,
+        app_id=message.app_id,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        timestamp=message.timestamp,
+        headers=headers,
+        short_headers=short_headers,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult
+from shared.amqp.message import IncomingMessage, OutgoingMessage, PublishResult, copy_to
 from shared.amqp.publisher import Publisher
 from shared.amqp.wire import size_of_headers
 from shared.errors import ParkingFailed
@@ -47,31 +47,6 @@ def make_parked_copy(
         message.routing_key,
         {**_kept_headers(message.headers), "duebell-reason": reason, "duebell-errors": list(errors), **where},
         {"duebell-headers-dropped": "too large for a frame", "duebell-reason": reason[:SHORT_REASON], **where},
-    )
-
-
-def copy_to(
-    message: IncomingMessage,
-    exchange: str,
-    routing_key: str,
-    headers: dict[str, Any],
-    short_headers: dict[str, Any] | None = None,
-) -> OutgoingMessage:
-    """Return the same message with another exchange, routing key and headers."""
-    return OutgoingMessage(
-        exchange=exchange,
-        routing_key=routing_key,
-        body=message.body,
-        type=message.type,
-        content_type=message.content_type,
-        content_encoding=message.content_encoding,
-        priority=message.priority,
-        app_id=message.app_id,
-        correlation_id=message.correlation_id,
-        reply_to=message.reply_to,
-        timestamp=message.timestamp,
-        headers=headers,
-        short_headers=short_headers,
     )
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shared.amqp.message import OutgoingMessage
-from shared.amqp.parking import copy_to
+from shared.amqp.message import OutgoingMessage, copy_to
 from shared.contract.names import NAME_HEADER, Names
 from shared.kept.message import DUEBELL_HEADERS, KeptMessage, Kind
 

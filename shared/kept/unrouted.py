@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from shared.amqp.message import OutgoingMessage
-from shared.amqp.parking import copy_to
+from shared.amqp.message import OutgoingMessage, copy_to
 from shared.contract.fields import parse_date_time
 from shared.contract.names import UNROUTED_KEY_HEADER, Names
 from shared.kept.message import DUEBELL_HEADERS, KeptMessage, Kind

@@ -1,4 +1,4 @@
-"""Decides what needs an operator's attention, and which command to run next. Pure."""
+"""Decides what needs an operator's attention, and which command to run next. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

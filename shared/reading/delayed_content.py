@@ -1,4 +1,4 @@
-"""What a delayed message carries, as people and JSON can show it: properties by name, headers, and the body. Pure."""
+"""What a delayed message carries, as people and JSON can show it: properties by name, headers, and the body. No I/O."""
 
 import base64
 from collections.abc import Mapping

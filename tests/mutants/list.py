@@ -474,7 +474,7 @@ _SHARED = (
     Mutant(
         name="parked-without-body",
         harm="A refused command is parked without what it said, and cannot be sent again.",
-        file="shared/amqp/parking.py",
+        file="shared/amqp/message.py",
         before="        body=message.body,\n",
         after='        body=b"",\n',
         tests=("tests/unit/test_parked_headers.py::test_a_parked_message_has_the_body_that_arrived",),

@@ -1,4 +1,4 @@
-"""AMQP 0-9-1 frames that arrive: where each ends, and the messages of a consuming channel that they carry. Pure.
+"""AMQP 0-9-1 frames that arrive: where each ends, and the messages of a consuming channel that they carry. No I/O.
 
 Nearly all messages come as three frames in one piece: Basic.Deliver, header and body, with properties that are texts,
 numbers or a timestamp, and headers that are texts. `read_message` decodes such a message at once; an object per frame

@@ -1,4 +1,4 @@
-"""Messages that the broker returns because no queue took them: frame by frame, each is put together again. Pure."""
+"""Messages that the broker returns because no queue took them: frame by frame, each is put together again. No I/O."""
 
 from struct import Struct
 from typing import NamedTuple
