@@ -64,7 +64,7 @@ async def list_deliveries(connection: Connection, wanted: Wanted) -> list[dict[s
 
 
 async def deliveries_of_job(connection: Connection, job_id: str, limit: int) -> list[dict[str, Any]]:
-    """The newest deliveries of the job first, each with its attempts."""
+    """Return deliveries of the job, the newest first, each with its attempts."""
     deliveries = [dict(row) for row in await connection.fetch(OF_JOB, job_id, limit)]
     attempts = await attempts_of(connection, [one["id"] for one in deliveries])
     return [{**one, "attempts": attempts[one["id"]]} for one in deliveries]

@@ -82,7 +82,7 @@ def show(
 
 
 def with_raw_payload(row: dict[str, Any]) -> dict[str, Any]:
-    """For JSON output: the payload byte for byte, so that long numbers keep their digits."""
+    """Prepare a row for JSON output: its payload stays byte for byte, so that long numbers keep their digits."""
     return {**row, "payload": orjson.Fragment(row["payload"] or "null")}
 
 

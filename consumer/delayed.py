@@ -122,7 +122,7 @@ class DelayedHandler:
         self._observe(results)
 
     async def _refuse_closed(self, read: Sequence[Read]) -> Sequence[Read]:
-        """Return what was read, without messages that have to go to open delay exchanges, and whose are not."""
+        """Return what was read, and refuse messages that need an open delay exchange, where it is closed."""
         targets = {each.exchange for each in read if isinstance(each, DelayedMessage) and each.must_be_open}
         if not targets:
             return read

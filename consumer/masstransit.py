@@ -32,7 +32,7 @@ class MassTransit:
     commands: Callable[[Sequence[IncomingMessage]], Awaitable[list[Answer]]]
 
     def sent(self, message: IncomingMessage) -> bool:
-        """Return whether it is an envelope, or the event of a recurring message."""
+        """Tell whether the message is an envelope of MassTransit, or the event of a recurring message."""
         return message.exchange in {self.names.masstransit, self.names.events}
 
     def read(self, message: IncomingMessage, now: datetime) -> Read:

@@ -34,7 +34,7 @@ class AttemptLimit:
             self._levels.popitem(last=False)
 
     def forget(self, user: str, address: str, now: float) -> None:
-        """The user has logged in from this address: the attempt that was counted as a failure was none."""
+        """Take back the attempt of a user who has logged in from this address: it was counted as a failure."""
         both, *shared = _keys(user, address)
         self._levels.pop(both, None)
         for key in shared:

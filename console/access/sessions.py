@@ -28,7 +28,7 @@ class SessionKey:
     """Signs sessions and form tokens."""
 
     def __init__(self, key: str | None = None) -> None:
-        """Without a key a random one is made: sessions then end when the process does."""
+        """Take the key. Without one, make a random key: sessions then end when the process does."""
         self._key = sha256(key.encode()).digest() if key else secrets.token_bytes(32)
 
     def begin(self, user: User, now: datetime, lifetime: timedelta) -> str:

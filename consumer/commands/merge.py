@@ -229,7 +229,8 @@ def answer_requests(
 
 
 def may_command(user: str | None, owner: str | None, operators: Collection[str]) -> bool:
-    """Every user may command a job without an owner; other jobs only their owner and the operators.
+    """Tell whether the user may command a job. Every user may if the job has no owner; else only its owner and the
+    operators.
 
     The SQL statements decide, by the same rule, under the row's lock. `may_command` explains their result in a reply.
     """

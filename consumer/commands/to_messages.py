@@ -37,7 +37,7 @@ class WaitingMessage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def keys(self) -> set[str]:
-        """The ids by which commands can mean it."""
+        """The ids by which commands can mean this message."""
         return {key for key in (self.message_id, self.name, numbered_id(self.id)) if key is not None}
 
 

@@ -178,9 +178,8 @@ def requested_pause(retry_after: str | None, now: datetime) -> timedelta:
 
 
 def shows_healthy_host(result: CallResult) -> bool | None:
-    """Whether the result shows that the host works; None if it says nothing about the host.
-
-    A 404, for example, comes from a host that works.
+    """Tell whether the result shows that the host works; None if it says nothing about the host. A 404, for example,
+    comes from a host that works.
     """
     match result:
         case Answered(status=status):

@@ -171,7 +171,9 @@ class LocalQueue:
         return max(0, self._states.calls_allowed(host, now) + self._ahead(host, rows) - rows.calling - rows.not_called)
 
     def wants_more(self, host: str, now: float) -> bool:
-        """Whether a claim for the host is worth its cost: only if fewer than half of the rows that may wait do wait."""
+        """Tell whether a claim for the host is worth its cost: only if fewer than half of the rows that may wait do
+        wait.
+        """
         rows = self._hosts.get(host, NO_ROWS)
         return self.room_of(host, now) > 0 and 2 * rows.not_called <= self._ahead(host, rows)
 

@@ -61,7 +61,7 @@ class GuardedSockets:
         return made
 
     def are_open(self, count: int) -> bool:
-        """Whether at least `count` sockets are open."""
+        """Tell whether at least `count` sockets are open."""
         if len(self._made) >= count:
             self._made = [made for made in self._made if made.fileno() >= 0]
         return len(self._made) >= count
@@ -176,7 +176,7 @@ class Caller:
 
 
 def _is_a_stale_connection(error: aiohttp.ServerDisconnectedError | aiohttp.ClientOSError) -> bool:
-    """Whether a kept connection ended before any of the answer came, as far as aiohttp can tell."""
+    """Tell whether a kept connection ended before any of the answer came, as far as aiohttp can tell."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return isinstance(error.message, str)  # otherwise it is the part of the answer that has come
     return not isinstance(error, aiohttp.ClientConnectorError)

@@ -113,8 +113,8 @@ class GuardedResolver(AbstractResolver):
         return lookup
 
     def _has_room_for(self, new: _PendingLookup) -> bool:
-        """Whether one more lookup may start. A lookup counts as hanging after its deadline; many lookups that have not
-        reached it are no reason to refuse one.
+        """Tell whether one more lookup may start. A lookup counts as hanging after its deadline; many lookups that have
+        not reached it are no reason to refuse one.
         """
         hanging = [other for other in self._pending.values() if new.started_at - other.started_at > self._deadline]
         of_domain = sum(other.domain == new.domain for other in hanging)

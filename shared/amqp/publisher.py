@@ -38,7 +38,9 @@ class Publisher:
     """Publishes on its own channel, opened when needed and replaced after errors. One task at a time uses it."""
 
     def __init__(self, broker: Broker, *, owns_exchanges: bool = True) -> None:
-        """`owns_exchanges` says that it publishes to exchanges of Duebell alone, which it may declare again."""
+        """Take the connection. `owns_exchanges`: the publisher publishes to exchanges of Duebell alone, which it may
+        declare again.
+        """
         self._broker = broker
         self._owns_exchanges = owns_exchanges
         self._stack = AsyncExitStack()

@@ -104,7 +104,7 @@ class AddressRules:
             raise ForbiddenAddress("localhost is not a public address")
 
     def allows_port(self, port: int) -> bool:
-        """Whether a call may go to the port."""
+        """Tell whether a call may go to the port."""
         return not self.allow_ports or port in self.allow_ports
 
     def _allows(self, address: IPv4Address | IPv6Address) -> bool:
@@ -114,7 +114,7 @@ class AddressRules:
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether an address is reachable on the public internet."""
+    """Tell whether an address is reachable on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in NOT_PUBLIC_4)
     return address in PUBLIC_6 and not any(address in network for network in NOT_PUBLIC_6)

@@ -16,7 +16,7 @@ DUEBELL_HEADERS = ("duebell-", "x-death", "x-first-death", "x-last-death", "x-de
 
 @dataclass(frozen=True, slots=True)
 class KeptMessage(ABC):
-    """A message in a queue of kept ones."""
+    """A message in `scheduler.parked` or `scheduler.unrouted`."""
 
     message: IncomingMessage
 
@@ -46,11 +46,11 @@ class KeptMessage(ABC):
     @property
     @abstractmethod
     def reason(self) -> str:
-        """Why it is kept."""
+        """Why the message is kept."""
 
     @abstractmethod
     def summary(self) -> dict[str, Any]:
-        """Return what a list shows of it."""
+        """Return what a list shows of the message."""
 
     @abstractmethod
     def original_message(self, names: Names) -> OutgoingMessage:

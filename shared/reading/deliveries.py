@@ -57,7 +57,7 @@ class DeliveryPlace:
 
 @dataclass(frozen=True, slots=True)
 class ListedDelivery:
-    """`replayed_as` is the delivery that tries a failed one again."""
+    """A delivery in a list. `replayed_as` is the delivery that tries a failed one again."""
 
     id: int
     job_id: str
@@ -272,7 +272,7 @@ WEBHOOK_SAMPLE = 1000
 
 
 async def webhook_lateness(connection: Connection) -> WebhookLateness:
-    """Return it for the newest deliveries that ended within the last hour."""
+    """Return the lateness of the newest deliveries that ended within the last hour."""
     row = await connection.fetchrow(WEBHOOK_LATENESS, WEBHOOK_SAMPLE)
     if row is None:
         raise LookupError("a query without a condition gave no row")

@@ -216,7 +216,7 @@ async def read_instances(connection: Connection, seen_within: timedelta) -> list
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it, by one clock."""
+    """How the whole installation stands, by one clock."""
 
     now: datetime
     schema_version: int
@@ -232,7 +232,9 @@ INSTANCES_SEEN_WITHIN = timedelta(hours=1)
 
 
 async def read_overview(connection: Connection) -> Overview:
-    """Read it. Processes that were silent for longer than INSTANCES_SEEN_WITHIN are left out."""
+    """Read how the whole installation stands. Processes that were silent for longer than INSTANCES_SEEN_WITHIN are left
+    out.
+    """
     return Overview(
         now=await connection.fetchval("select clock_timestamp()"),
         schema_version=await current_version(connection),

@@ -11,7 +11,7 @@ from typing import Protocol
 from shared.recurrence.arithmetic import BEGIN, MAX_STEPS, BudgetExceeded, SearchBudget
 from shared.recurrence.series import Hit, Series, closer
 
-# How many steps a line may take in each round before the other lines take theirs.
+# How many steps a line may take in each round before it is the turn of the other lines.
 ROUND_STEPS = (100, 1_000, MAX_STEPS)
 
 # Most searches for the next occurrence take no more than these steps.

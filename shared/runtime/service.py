@@ -50,8 +50,9 @@ def run_service(work: Callable[[Stop], Coroutine[Any, Any, None]], grace_seconds
 
 
 def _collect_garbage_seldom() -> None:
-    """A batch makes thousands of objects and hardly a cycle among them. By default Python looks for cycles after every
-    700 new objects, again and again through all objects: that took a third of a service's time.
+    """Have Python look for cycles among objects less often. A batch makes thousands of objects and hardly a cycle. By
+    default Python looks after every 700 new objects, again and again through all objects: that took a third of a
+    service's time.
     """
     gc.freeze()  # imported modules stay for good
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 50)

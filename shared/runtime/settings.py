@@ -17,7 +17,7 @@ from shared.runtime.addresses import Address, parse_address
 
 
 def _complete_postgres_url(text: str) -> str:
-    """Of several hosts (`host1:5432,host2:5432`) choose the primary, not a standby or a demoted primary."""
+    """Choose the primary of several hosts (`host1:5432,host2:5432`), not a standby or a demoted primary."""
     return _complete(text, "read-write")
 
 

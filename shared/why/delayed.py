@@ -31,7 +31,7 @@ def explain_waiting(facts: Facts, times: Times) -> Explanation:
 
 
 def is_of_message(entry: Entry) -> bool:
-    """Whether the entry tells of a delayed message, not of a job."""
+    """Tell whether the entry is about a delayed message, not about a job."""
     return "delayed" in entry.details
 
 

@@ -145,7 +145,7 @@ class Facts:
         return next((entry for entry in self.entries if entry.what in kinds), None)
 
     def runs(self, service: str) -> bool:
-        """Whether a process of the service runs."""
+        """Tell whether a process of the service runs."""
         return any(one.service == service and one.is_running for one in self.processes)
 
     def last_seen(self, service: str) -> datetime | None:

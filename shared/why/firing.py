@@ -40,7 +40,7 @@ def _explain_call(facts: Facts, job: Job, times: Times) -> Explanation | None:
 
 
 def _is_outdated(entry: Entry, job: Job) -> bool:
-    """Whether the job has fired since, or in a later life of its id. With HISTORY=changes no entry tells of that."""
+    """Tell whether the job has fired since, or in a later life of its id. With HISTORY=changes no entry says so."""
     if entry.life is not None and entry.life < job.life:
         return True
     if "trigger_id" in entry.details:

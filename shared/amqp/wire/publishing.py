@@ -136,8 +136,8 @@ class BatchWithIds(PublishBatch):
         self._places: dict[str, list[int]] = {}  # of each message_id, once a return has come
 
     def mark_returned(self, returned: Returned) -> None:
-        """If several messages of the batch have this id, or none has it, the broker may mean each of them, so none
-        counts as published: a copy is better than a loss.
+        """Apply a return. If several messages of the batch have its `message_id`, or none has it, the broker may mean
+        each of them, so none counts as published: a copy is better than a loss.
         """
         places = self._places_of(read_properties(returned.header)[0].get("message_id"))
         if len(places) == 1 and self._messages[places[0]].may_be_unrouted:
@@ -153,8 +153,8 @@ class BatchWithIds(PublishBatch):
 
 
 class RawBatch(PublishBatch):
-    """A batch of messages whose properties are not ours. Many may have one `message_id`, or none: a return is of the
-    message that it is equal to.
+    """A batch of messages with properties that other applications wrote. Many may have one `message_id`, or none: a
+    return is of the message that it is equal to.
     """
 
     def __init__(self, messages: Sequence[RawMessage], first_tag: int) -> None:
@@ -163,9 +163,9 @@ class RawBatch(PublishBatch):
         self._places: dict[Returned, list[int]] = {}  # of equal messages, the last first, once a return has come
 
     def mark_returned(self, returned: Returned) -> None:
-        """Of equal messages, the first without a result is meant: which of them is kept makes no difference. If the
-        broker has changed the message, each one with the same exchange and routing key may be meant, and none of them
-        counts as published.
+        """Apply a return. Of equal messages it means the first without a result: which of them that is makes no
+        difference. If the broker has changed the message, the return may mean each message with the same exchange and
+        routing key, and none of them counts as published.
         """
         if not self._places:
             for place in reversed(range(len(self._messages))):
