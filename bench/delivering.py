@@ -28,8 +28,8 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
             (await deliver(rig, plan.webhooks, url), *[await _call_alone(plan, url, client) for client in ALONE])
             for _ in range(plan.rounds)
         ]
-    ours, *alone = (list(column) for column in zip(*rounds, strict=True))
-    rate, cost = median(rate for rate, _ in ours), middle([cost for _, cost in ours])
+    own, *alone = (list(column) for column in zip(*rounds, strict=True))
+    rate, cost = median(rate for rate, _ in own), middle([cost for _, cost in own])
     for client, goal, results in zip(ALONE, (Goal(at_least=0.4), None), alone, strict=True):
         beside = Beside(f"{client} alone", median(result.per_second for result in results))
         yield Figure(f"{plan.webhooks:,} webhooks", rate, "calls/s", beside, goal, cost)

@@ -21,9 +21,9 @@ WARM_UP = 5000
 
 async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
     rounds = [await _round(rig, plan.few) for _ in range(plan.rounds)]
-    ours, ceiling, gathering = (list(column) for column in zip(*rounds, strict=True))
+    own, ceiling, gathering = (list(column) for column in zip(*rounds, strict=True))
     ceiling_rate = median(result.per_second for result in ceiling)
-    rate, cost = median(rate for rate, _ in ours), middle([cost for _, cost in ours])
+    rate, cost = median(rate for rate, _ in own), middle([cost for _, cost in own])
     what = f"{plan.few:,} one-shots"
     yield Figure(what, rate, "jobs/s", Beside("batched publishes alone", ceiling_rate), Goal(at_least=0.6), cost)
     by_gather = median(result.per_second for result in gathering)

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from bench.figures import Figure
-from bench.plots import BY_THE_BAR, OURS, THEIRS, number, saved
+from bench.plots import BY_THE_BAR, DUEBELL, OTHERS, number, saved
 
-OURS_LIGHT, THEIRS_LIGHT = "#93c5fd", "#cbd5e1"
+DUEBELL_LIGHT, OTHERS_LIGHT = "#93c5fd", "#cbd5e1"
 LEFT_OUT = "p50"
 
 
 def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
-    """Their names are `peer: column`. Ours is the one that nothing stands beside."""
+    """Their names are `peer: column`. That of Duebell is the one that nothing stands beside."""
     shown = [figure for figure in figures if not figure.what.endswith(LEFT_OUT)]
     columns = list(dict.fromkeys(_column(figure) for figure in shown if figure.unit == "jobs/s"))
     peers = _in_order(shown)
@@ -47,7 +47,7 @@ def _in_order(figures: Sequence[Figure]) -> list[str]:
 def _rates(panel: Any, peers: Sequence[str], figures: Sequence[Figure]) -> None:  # noqa: ANN401 - matplotlib's types
     for figure in figures:
         place = peers.index(_peer(figure))
-        panel.barh(place, figure.value, height=0.6, color=THEIRS if figure.beside else OURS)
+        panel.barh(place, figure.value, height=0.6, color=OTHERS if figure.beside else DUEBELL)
         text = f"{number(figure.value)}  ({figure.note})" if figure.note else number(figure.value)
         panel.annotate(text, (figure.value, place), (4, 0), **BY_THE_BAR)
     panel.set_xlim(0, 1.7 * max(figure.value for figure in figures))
@@ -60,7 +60,7 @@ def _lateness(panel: Any, peers: Sequence[str], figures: Sequence[Figure]) -> No
     for figure in figures:
         which = situations.index(_column(figure))
         place = peers.index(_peer(figure)) + (0.17 if which == 0 else -0.17)
-        light, full = (THEIRS_LIGHT, THEIRS) if figure.beside else (OURS_LIGHT, OURS)
+        light, full = (OTHERS_LIGHT, OTHERS) if figure.beside else (DUEBELL_LIGHT, DUEBELL)
         panel.barh(place, figure.value, height=0.32, color=light if which == 0 else full)
         text = f"{'> ' if figure.note else ''}{number(figure.value)}"
         panel.annotate(text, (figure.value, place), (4, 0), **BY_THE_BAR, fontsize=8)

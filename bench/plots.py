@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from bench.figures import Figure
 
-OURS, THEIRS, GOOD, BAD = "#2563eb", "#94a3b8", "#16a34a", "#dc2626"
+DUEBELL, OTHERS, GOOD, BAD = "#2563eb", "#94a3b8", "#16a34a", "#dc2626"
 BY_THE_BAR: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
 
@@ -28,10 +28,10 @@ def plot_beside(figures: Sequence[Figure], path: Path) -> Path:
 
 def _bars(panel: Any, unit: str, figures: Sequence[Figure]) -> None:  # noqa: ANN401 - matplotlib's types are loose
     for place, figure in enumerate(reversed(figures)):
-        panel.barh(place + 0.12, figure.value, height=0.42, color=OURS)
+        panel.barh(place + 0.12, figure.value, height=0.42, color=DUEBELL)
         panel.annotate(_text(figure), (figure.value, place + 0.12), (4, 0), **BY_THE_BAR)
         if figure.beside:
-            panel.barh(place - 0.25, figure.beside.value, height=0.26, color=THEIRS)
+            panel.barh(place - 0.25, figure.beside.value, height=0.26, color=OTHERS)
             place_of_text = (figure.beside.value, place - 0.25)
             text = f"{figure.beside.what}: {number(figure.beside.value)}"
             panel.annotate(text, place_of_text, (4, 0), **BY_THE_BAR, color="#475569", fontsize=8)

@@ -56,18 +56,18 @@ async def _ring(rig: Rig, plan: Plan, situation: str, goal_ms: float, backlog: i
     async with rig.bound(BACKLOG_QUEUE, f"due.event.{TOPIC}"):
         with rig.service("producer") as producer, producer.cost_of(plan.rings + backlog) as bill:
             heard = await _work(rig, producer, plan, backlog)
-    ours, floor = heard.late(RING_KEY), heard.late(FLOOR_KEY)
-    of = f"of {len(ours)} rings"
+    own, floor = heard.late(RING_KEY), heard.late(FLOOR_KEY)
+    of = f"of {len(own)} rings"
 
     def beside(share: float) -> Beside:
         return Beside("a process that only sleeps and publishes", quantile(floor, share))
 
-    yield Figure(f"{situation}: p50", quantile(ours, 0.5), "ms", beside(0.5), cost=bill.cost, note=of)
+    yield Figure(f"{situation}: p50", quantile(own, 0.5), "ms", beside(0.5), cost=bill.cost, note=of)
     # The machine delays both, so the goal is relative. What the producer does while it drains a backlog counts in full.
     bare = 0.0 if backlog else quantile(floor, 0.99)
     goal = Goal(at_most=bare + goal_ms, of_the_figure=True)
-    yield Figure(f"{situation}: p99", quantile(ours, 0.99), "ms", beside(0.99), goal)
-    yield Figure(f"{situation}: max", max(ours), "ms", beside(1.0))
+    yield Figure(f"{situation}: p99", quantile(own, 0.99), "ms", beside(0.99), goal)
+    yield Figure(f"{situation}: max", max(own), "ms", beside(1.0))
     if backlog:
         yield Figure(f"{situation}: its rate", backlog / (heard.until - heard.begin), "jobs/s")
 

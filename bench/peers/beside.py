@@ -17,10 +17,10 @@ import asyncpg
 from bench import child
 from bench.figures import Beside, Cost, Figure, Goal, middle, quantile
 from bench.filling import add_later
-from bench.peers import ours
+from bench.peers import own
 from bench.peers.installing import DIRECTORY, NODE, PYTHON, CannotInstall, install_node_peers, install_python_peers
 from bench.peers.likenesses import add_likenesses
-from bench.peers.ours import Take
+from bench.peers.own import Take
 from bench.plan import Plan
 from bench.rig import QUEUE, Rig
 
@@ -64,23 +64,23 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
         await rig.empty()
         async with rig.database() as database:
             await add_later(database, situation.pending)
-        takes = [await _ours(rig, plan, situation, 0)]
+        takes = [await _duebell(rig, plan, situation, 0)]
         for number, name in enumerate((*BY_PYTHON, *BY_NODE), 1):
-            found = await _theirs(rig, plan, situation, name)
-            # Ours again beside each of them: the machine may have changed its mind since.
-            takes.append(await _ours(rig, plan, situation, number))
+            found = await _peer(rig, plan, situation, name)
+            # Duebell again beside each of them: the machine may have changed its mind since.
+            takes.append(await _duebell(rig, plan, situation, number))
             for figure in _figures(name.replace("_", "-"), found, situation, takes[-2:]):
                 yield figure
         for figure in _our_figures(situation, takes):
             yield figure
 
 
-async def _ours(rig: Rig, plan: Plan, situation: Situation, number: int) -> Take:
+async def _duebell(rig: Rig, plan: Plan, situation: Situation, number: int) -> Take:
     # Half of the rings each time: every peer has two such takes beside it.
-    return await ours.take(rig, situation.jobs, plan.peer_rings // 2, plan.peer_rings_seconds / 2, str(number))
+    return await own.take(rig, situation.jobs, plan.peer_rings // 2, plan.peer_rings_seconds / 2, str(number))
 
 
-async def _theirs(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
+async def _peer(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
     """In a new database of their own."""
     await rig.purge()
     async with rig.database() as database:
@@ -121,7 +121,7 @@ async def _measured(rig: Rig, plan: Plan, situation: Situation, name: str) -> di
 
 
 def _figures(peer: str, found: Mapping[str, Any], situation: Situation, beside: Sequence[Take]) -> list[Figure]:
-    ours = Beside("Duebell", sum(take.per_second for take in beside) / len(beside))
+    duebell = Beside("Duebell", sum(take.per_second for take in beside) / len(beside))
     late = [ms for take in beside for ms in take.late_ms]
     return [
         *(
@@ -129,7 +129,7 @@ def _figures(peer: str, found: Mapping[str, Any], situation: Situation, beside: 
                 f"{peer}: {situation.rate(publishes=publishes)}",
                 rate["per_second"],
                 "jobs/s",
-                ours,
+                duebell,
                 Goal(at_most=1 if publishes else A_TIE),
                 Cost(rate["cpu_ms_per_1000"], found["resident_mb"]),
                 note="" if rate["handled"] >= situation.jobs else f"{rate['handled']:,} of them",
