@@ -65,6 +65,6 @@ def correlation_id(event_id: UUID, revision: int) -> str:
 
 
 def read_correlation_id(text: str) -> tuple[UUID, int]:
-    """ValueError if it is none of ours."""
+    """Read what `correlation_id` wrote. ValueError: another program wrote it."""
     event_id, _, revision = text.partition("/")
     return UUID(event_id), int(revision)

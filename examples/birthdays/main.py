@@ -102,7 +102,7 @@ def _routes(pool: "Pool", settings: Settings, parts: Collection[str], clock: "Cl
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are ours."""
+        """Leave signals to this application: uvicorn would take them."""
         yield
 
 

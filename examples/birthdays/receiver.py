@@ -55,7 +55,7 @@ def receiver(pool: "Pool", secrets: list[str]) -> APIRouter:
             ring = _ring(call, request.headers["webhook-id"])
         except (ValidationError, ValueError, OverflowError, KeyError) as error:
             structlog.get_logger().error("call_not_understood", problem=str(error))
-            return Response("not one of ours\n", status_code=400)
+            return Response("no birthday of this application\n", status_code=400)
         async with transaction(pool) as connection:
             received = await receive(connection, ring)
         _log(ring, received)

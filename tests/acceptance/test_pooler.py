@@ -69,7 +69,7 @@ def pooler_that_mixes_up_statements(stores: Stores, site: Site) -> Iterator[Pool
 
 def _pooler(stores: Stores, site: Site, **settings: object) -> Iterator[Pooler]:
     if not site.own:
-        pytest.skip("the stores are not ours, and have no roles")
+        pytest.skip("the tests did not start the stores, which have no roles")
     addresses = [site.database_url, *(site.environment_of(role)["DATABASE_URL"] for role in (*SERVICES, "reader"))]
     passwords = {parts.username or "": parts.password or "" for parts in map(urlsplit, addresses)}
     with (

@@ -196,7 +196,7 @@ async def plain_topology(site: Site) -> AsyncIterator[Site]:
 
 def _skip_without_roles(site: Site) -> None:
     if not site.own:
-        pytest.skip("the stores are not ours, and have no roles")
+        pytest.skip("the tests did not start the stores, which have no roles")
 
 
 async def _ignore(_: object) -> None:

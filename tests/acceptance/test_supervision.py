@@ -42,8 +42,13 @@ def service_with_error(
     service: str, where: Site | dict[str, str], directory: Path, **settings: str
 ) -> AbstractContextManager[ServiceProcess]:
     environment = where.environment_of(service) if isinstance(where, Site) else where
-    ours = {"SERVICE": service, "TURN_SECONDS": "3", "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "1"}
-    return service_process("tests.support.service_with_error", {**environment, **ours}, directory, **settings)
+    wanted = {
+        "SERVICE": service,
+        "TURN_SECONDS": "3",
+        "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+        "RETRY_BASE_SECONDS": "1",
+    }
+    return service_process("tests.support.service_with_error", {**environment, **wanted}, directory, **settings)
 
 
 async def give_it_work(app: Application, url: str) -> None:
@@ -99,7 +104,7 @@ async def test_a_loop_that_hangs_turns_healthz_red(
 async def test_a_broker_that_is_down_for_long_leaves_healthz_green(stores: Stores, site: Site, tmp_path: Path) -> None:
     """And so does a queue without messages: a restart of the process would help in neither case."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to stop")
+        pytest.skip("the tests did not start the broker")
     ports = {service: free_port() for service in SERVICES}
     with ExitStack() as running:
         # By the operator's users: all that belongs to a site goes with the broker's memory, and they may declare it

@@ -110,7 +110,7 @@ async def test_while_a_secret_is_changed_both_are_good(home: Home) -> None:
         ("x" * 70_000, 413),
     ],
 )
-async def test_what_is_signed_and_not_ours_is_refused(home: Home, content: object, status: int) -> None:
+async def test_what_is_signed_and_no_birthday_is_refused(home: Home, content: object, status: int) -> None:
     async with birthdays(home, PARTS) as client:
         assert (await ring(client, content)).status_code == status
 

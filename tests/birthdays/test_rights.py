@@ -84,7 +84,7 @@ async def test_its_user_of_the_broker_may_send_commands_and_have_its_own_queue_a
     home: Home, logins: Logins
 ) -> None:
     if not logins.on_broker:
-        pytest.skip("the broker is not ours, and has no such user")
+        pytest.skip("the tests did not start the broker, which has no such user")
     plain = replace(home.site, prefix="")
     await put_topology(plain)
     try:

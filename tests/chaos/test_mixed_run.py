@@ -21,7 +21,7 @@ MAX_RUN_SECONDS = 1200
 @pytest.mark.timeout(MAX_RUN_SECONDS + 60)
 def test_every_promise_is_kept_while_everything_is_struck(tmp_path: Path) -> None:
     if os.environ.get("TEST_SERVICES", "stack") != "stack":
-        pytest.skip("the stores are not ours to strike")
+        pytest.skip("the tests did not start the stores")
     table = tmp_path / "table.md"
     command = [sys.executable, "-m", "tests.chaos", "--mixed", "--seed", str(SEED), "--table", str(table)]
     told = subprocess.run(

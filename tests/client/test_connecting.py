@@ -20,7 +20,7 @@ TIMEOUT = 60.0
 
 def application_url(stores: Stores) -> str:
     if stores.rabbitmq is None:
-        pytest.skip("the broker has no users of ours")
+        pytest.skip("the tests did not start the broker, which has no roles")
     return stores.rabbitmq.url_of(APPLICATION)
 
 

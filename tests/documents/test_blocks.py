@@ -77,7 +77,7 @@ def running(shared_stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def application_url(stores: Stores, site: Site) -> str:
-    """With an application's rights, where the stores are ours."""
+    """Return an address with an application's rights, if the tests have started the stores."""
     return stores.rabbitmq.url_of(APPLICATION) if stores.rabbitmq else site.amqp_url
 
 

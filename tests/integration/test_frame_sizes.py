@@ -28,7 +28,7 @@ HEADERS: list[dict[str, Any]] = [{}, {"a": "x" * 2_000}, {"a": "x" * 20_000}]
 async def frame_max(stores: Stores, request: pytest.FixtureRequest) -> AsyncIterator[int]:
     """Of connections from now on."""
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to set up")
+        pytest.skip("the tests did not start the broker")
     if 0 < request.param < 8192 and _version_of(stores.rabbitmq) >= (4, 1):
         pytest.skip("this RabbitMQ takes no frames smaller than 8,192 bytes")
     with _frame_max(stores.rabbitmq, request.param):

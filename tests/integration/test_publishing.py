@@ -31,7 +31,7 @@ async def test_a_publish_keeps_its_timeout_with_much_to_mend_and_mends_the_next_
     stores: Stores, site: Site, app: Application, publisher: Publisher
 ) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to stop")
+        pytest.skip("the tests did not start the broker")
     event = OutgoingMessage(site.names.events, "due.event.x", b"{}", may_be_unrouted=True)
     assert await publisher.publish([event], TIMEOUT) == [PublishResult.CONFIRMED]
     await app.channel.exchange_delete(site.names.events)
@@ -76,7 +76,7 @@ async def test_a_publish_that_ends_in_an_error_of_our_own_leaves_its_channel(sit
 @pytest.mark.own_stores
 async def test_a_publish_that_is_cancelled_leaves_its_channel(stores: Stores, site: Site, publisher: Publisher) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to stop")
+        pytest.skip("the tests did not start the broker")
     to_parking = OutgoingMessage(site.names.parking, "x", b"{}")
     await publisher.publish([to_parking], TIMEOUT)
     first = publisher._channel

@@ -81,6 +81,6 @@ def judge(status: int | None, report: Path) -> tuple[Result, tuple[str, ...]]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what a pytest that this runs in has put there."""
+    """Return the environment of this process without what pytest has put there."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -173,7 +173,7 @@ class Duebell(RuleBasedStateMachine):
     async def _look(self) -> None:
         for worker in self.workers:
             # A worker that waited for a lock may have got it by the last step.
-            if not await worker.settle() and not worker.is_idle and worker.work in NEVER_WAIT:
+            if not await worker.wait_until_still() and not worker.is_idle and worker.work in NEVER_WAIT:
                 self.ledger.violations.append(f"a producer waits for another at: {worker.at}")
         await self.ledger.look(self.active)
         self.active = {worker.number for worker in self.workers if worker.waits}

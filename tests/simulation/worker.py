@@ -65,17 +65,17 @@ class Worker:
         if self._doing is not None:
             self.task, self._doing = asyncio.get_running_loop().create_task(self._doing()), None
         for place, fate in enumerate(fates):
-            at_stop = await self.settle()
+            at_stop = await self.wait_until_still()
             if fate is Fate.CRASH:
                 await self.crash()
                 return fates[place + 1 :]
             if not at_stop:
                 return fates[place:]
             self._release(fate)
-        await self.settle()
+        await self.wait_until_still()
         return []
 
-    async def settle(self) -> bool:
+    async def wait_until_still(self) -> bool:
         """Wait until the worker is at a stop (True), or has ended or waits for a row that another worker has locked
         (False).
         """

@@ -39,7 +39,7 @@ def tls_stores(directory: Path, programs: Path) -> Iterator[TlsStores]:
         "ssl_options.cacertfile": str(authority.file),
         "ssl_options.certfile": str(server.file),
         "ssl_options.keyfile": str(server.key),
-        # A client may show a certificate; if it does, it must be one of ours.
+        # A client may show a certificate; if it does, this authority must have signed it.
         "ssl_options.verify": "verify_peer",
         "ssl_options.fail_if_no_peer_cert": "false",
     }

@@ -17,12 +17,19 @@ CODE = [
     "bench", "cli", "client", "console", "consumer", "delivery", "deploy", "examples", "producer", "shared", "stack",
     "tests", "tools",
 ]  # fmt: skip
-SUFFIXES = {".py", ".sql", ".sh", ".mjs", ".yml", ".conf", ".html", ".css"}
-ALSO = ["Dockerfile", "Makefile", "docker-compose.yml", "duebell", ".ci/run", ".ci/audit"]
-NOT_OURS = {"node_modules", "__pycache__", ".venv"}
+PLACES = [*CODE, "docs", "."]
+SUFFIXES = {".py", ".sql", ".sh", ".mjs", ".yml", ".conf", ".html", ".css", ".md"}
+ALSO = [
+    "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "Dockerfile", "Makefile", "docker-compose.yml",
+    "duebell", ".ci/run", ".ci/audit",
+]  # fmt: skip
+OF_OTHERS = {"node_modules", "__pycache__", ".venv"}
 THIS_FILE = Path(__file__).relative_to(ROOT).as_posix()
 
-PRONOUNS = ["whoever", "whomever", "nobody", "somebody", "anybody", "everybody", "anyone", "everyone", "someone"]
+PRONOUNS = [
+    "whoever", "whomever", "nobody", "somebody", "anybody", "everybody", "anyone", "everyone", "someone",
+    "ours", "theirs",
+]  # fmt: skip
 # A pronoun begins a word of a sentence or of a name: `somebody_waits` is found, too.
 PRONOUN = re.compile(rf"(?<![a-z])(?:{'|'.join(PRONOUNS)})", re.IGNORECASE)
 # Released migrations do not change, and neither do their words.
@@ -30,9 +37,19 @@ RELEASED = ("shared/postgres/migrations/0004_lifecycle.sql", "shared/postgres/mi
 
 # Texts that are no pronouns, by file.
 ALLOWED = {
-    "stack/unprivileged.py": ["`nobody`", '"nobody"'],  # the Unix user
-    "tests/stack/test_postgres.py": ['"nobody"'],  # the same user
+    "docs/decisions.md": ["`nobody`"],  # the Unix user
+    "stack/unprivileged.py": ["`nobody`", '"nobody"'],
+    "tests/stack/test_postgres.py": ['"nobody"'],
 }
+
+# With one of these words, or a possessive, a docstring begins without a verb: it goes on from the name of the function.
+NO_VERBS = {
+    "a", "above", "all", "also", "an", "around", "as", "at", "both", "by", "each", "every", "false", "for", "from",
+    "how", "if", "in", "inside", "it", "its", "many", "most", "no", "none", "now", "of", "on", "one", "only", "some",
+    "that", "the", "these", "they", "this", "those", "to", "true", "until", "what", "when", "where", "whether",
+    "which", "who", "why", "with", "without",
+}  # fmt: skip
+WITH_SENTENCES = ["cli", "client", "console", "consumer", "delivery", "producer", "shared", "stack", "tools"]
 
 # Limits are MAX_… or MIN_… and end in their unit.
 LIMITS = re.compile(r"_?(?:LONGEST|SHORTEST|MOST|LAST_LOOK|EARLY_BIRD)(?:_|$)")
@@ -45,13 +62,14 @@ OLD_MODULES = {
     "scene", "sight", "steering", "tallies", "telling", "town", "volley",
 }  # fmt: skip
 
-PACKAGES_WITH_SHARED_CONSTANTS = ["shared", "consumer", "producer", "delivery", "cli", "console"]
+# In each of these groups of packages, a name of a constant has one value.
+PROGRAMS = [("shared", "consumer", "producer", "delivery", "cli", "console"), ("client",), ("stack",), ("tools",)]
 
 
 @cache
 def files() -> tuple[str, ...]:
-    below = [path for directory in CODE for path in (ROOT / directory).rglob("*") if path.suffix in SUFFIXES]
-    names = [path.relative_to(ROOT).as_posix() for path in below if not NOT_OURS & set(path.parts)]
+    below = [path for directory in PLACES[:-1] for path in (ROOT / directory).rglob("*") if path.suffix in SUFFIXES]
+    names = [path.relative_to(ROOT).as_posix() for path in below if not OF_OTHERS & set(path.parts)]
     return tuple(sorted({*names, *ALSO} - {THIS_FILE}))
 
 
@@ -83,6 +101,18 @@ def constants_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield name, ast.unparse(value)
 
 
+def docstrings_without_verb(tree: ast.Module) -> list[str]:
+    """Return the names of functions whose docstrings do not begin with a verb. A property's may name its value."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [
+        node.name
+        for node in functions
+        if (words := (ast.get_docstring(node) or "").split())
+        and (words[0].strip("`,.:;").lower() in NO_VERBS or words[0].endswith("'s") or not words[0][0].isupper())
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    ]
+
+
 def old_names_in(tree: ast.Module) -> list[str]:
     classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     constants = [name for name, _ in constants_of(tree)]
@@ -98,7 +128,7 @@ def several_values(constants: list[tuple[str, str]]) -> dict[str, set[str]]:
     return {name: given for name, given in values.items() if len(given) > 1}
 
 
-@pytest.mark.parametrize("directory", [*CODE, "."])
+@pytest.mark.parametrize("directory", PLACES)
 def test_no_pronoun_stands_for_a_process_a_table_or_a_user(directory: str) -> None:
     of_directory = [file for file in files() if (Path(file).parts[0] if "/" in file else ".") == directory]
     found = {
@@ -109,16 +139,22 @@ def test_no_pronoun_stands_for_a_process_a_table_or_a_user(directory: str) -> No
     assert {file: lines for file, lines in found.items() if lines} == {}
 
 
+def test_the_docstring_of_a_function_begins_with_a_verb() -> None:
+    found = {file: docstrings_without_verb(tree_of(file)) for file in python_files(*(f"{d}/" for d in WITH_SENTENCES))}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
 def test_no_module_class_or_limit_has_a_name_of_the_old_vocabulary() -> None:
     assert [file for file in python_files() if Path(file).stem in OLD_MODULES] == []
     found = {file: old_names_in(tree_of(file)) for file in python_files()}
     assert {file: names for file, names in found.items() if names} == {}
 
 
-def test_one_name_of_a_constant_has_one_value_in_the_services_and_the_command_line() -> None:
-    packages = tuple(f"{package}/" for package in PACKAGES_WITH_SHARED_CONSTANTS)
-    constants = [constant for file in python_files(*packages) for constant in constants_of(tree_of(file))]
-    assert len(constants) > 100
+@pytest.mark.parametrize("packages", PROGRAMS, ids=lambda packages: packages[0])
+def test_one_name_of_a_constant_has_one_value(packages: tuple[str, ...]) -> None:
+    directories = tuple(f"{package}/" for package in packages)
+    constants = [constant for file in python_files(*directories) for constant in constants_of(tree_of(file))]
+    assert len(constants) > 10
     assert several_values(constants) == {}
 
 
@@ -129,6 +165,7 @@ def test_one_name_of_a_constant_has_one_value_in_the_services_and_the_command_li
         "def test_nobody_waits() -> None:",
         '"""Nobody may."""',
         "NOBODY = None",
+        "the row is not ours",
         "somebodys_row",
     ],
 )
@@ -137,7 +174,15 @@ def test_a_pronoun_is_found_in_sentences_and_in_names(line: str) -> None:
 
 
 def test_an_allowed_text_and_part_of_another_word_are_no_pronouns() -> None:
-    assert pronouns_in('run as "nobody"\nbusybody\n', ['"nobody"']) == []
+    assert pronouns_in('run as "nobody"\nbusybody hours\n', ['"nobody"']) == []
+
+
+def test_a_docstring_that_goes_on_from_its_name_is_found() -> None:
+    tree = ast.parse(
+        'def url():\n    """The operator\'s."""\ndef wait():\n    """Until it ends."""\n'
+        'def stop():\n    """Stop it."""\n@property\ndef port():\n    """The port."""\n'
+    )
+    assert docstrings_without_verb(tree) == ["url", "wait"]
 
 
 def test_old_names_and_second_values_are_found() -> None:

@@ -86,7 +86,7 @@ async def test_a_rolling_upgrade_from_0_1_0_and_back_loses_nothing(stores: Store
     later = Later()
     async with new_site(stores, template="template0") as site, a_receiver(later) as receiver:
         if not site.own:
-            pytest.skip("the stores are not ours, and have no roles")
+            pytest.skip("the tests did not start the stores, which have no roles")
         if await _broker_version(site) >= FIRST_BROKER_WITHOUT_OLD_SERVICES:
             pytest.skip("services of 0.1.0 with users of their own do not get ready on this broker")
         await run_step("shared.migrate", site, code)

@@ -8,10 +8,10 @@ from tests.support.stores import Site
 
 
 def delivery_process(site: Site, directory: Path, **environment: str) -> AbstractContextManager[ServiceProcess]:
-    ours = {
+    given = {
         "WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
         "LEASE_MARGIN_SECONDS": "1",
         "RETRY_BASE_SECONDS": "0.05",
         "LOG_LEVEL": "debug",
     }
-    return service_process("delivery", site, directory, **{**ours, **environment})
+    return service_process("delivery", site, directory, **{**given, **environment})

@@ -131,7 +131,7 @@ def _headers() -> Iterator[Case]:
         "a name of 255 bytes": table(entry(b"n" * 255, b"V")),
         "a thousand": table(*(entry(b"%d" % n, b"V") for n in range(1000))),
         "two thousand texts": table(*(entry(b"%d" % n, text(b"x")) for n in range(2000))),
-        "ours, forged": table(entry(b"duebell-unreadable", text(b"x")), entry(b"duebell-reason", text(b"x"))),
+        "own marks, forged": table(entry(b"duebell-unreadable", text(b"x")), entry(b"duebell-reason", text(b"x"))),
         "CC": table(entry(b"CC", b"A" + long(text(b"schedule.cancel")))),
     }.items():  # fmt: skip
         yield stored(f"headers: {what}", a_moment(), properties=well_behaved(headers=given))

@@ -83,14 +83,14 @@ async def test_a_message_obeys_the_user_who_sent_it(site: Site, app: Application
         refused = await app.cancel("m")
         assert (refused["outcome"], refused["errors"]) == ("rejected", ["user_id: the job belongs to another user"])
         await named_n(sender)
-        [parked] = [each for each in await app.parked(2) if each.body == b"theirs"]
+        [parked] = [each for each in await app.parked(2) if each.body == b"another"]
         assert str(parked.headers["duebell-reason"]).startswith("user_id: the message that waits")
         [left] = await waiting(database, 1)
     assert left["body"] == b"mine"
 
 
 async def named_n(sender: DelayedSender) -> None:
-    await sender.send(b"theirs", headers={"x-delay": HOUR, "duebell-id": "n"})
+    await sender.send(b"another", headers={"x-delay": HOUR, "duebell-id": "n"})
 
 
 async def test_one_of_many_is_cancelled_or_published_at_once_by_its_number(

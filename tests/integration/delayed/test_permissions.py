@@ -21,7 +21,7 @@ async def test_a_user_who_may_not_write_to_a_delay_exchange_gets_nothing_through
     stores: Stores, site: Site, app: Application, database: Any
 ) -> None:
     if not site.own or stores.rabbitmq is None:
-        pytest.skip("the stores are not ours, and have no roles")
+        pytest.skip("the tests did not start the stores, which have no roles")
     mine = f"my-app.{site.prefix}orders"
     async with (
         a_delayed_sender(site) as others,

@@ -193,11 +193,11 @@ async def test_a_worker_that_lost_its_lease_records_nothing(database: Any) -> No
     [mine] = await claim(database)
     async with database.transaction():
         later = mine.claimed_at + timedelta(minutes=5)
-        [[theirs], _] = await claim_oldest(database, Room(1, 1, NO_CALLS_PER_HOST), MARGIN, 10, now=later)
+        [[taken_over], _] = await claim_oldest(database, Room(1, 1, NO_CALLS_PER_HOST), MARGIN, 10, now=later)
     ended = update_after_call(mine, Answered(200), Delivered(), mine.claimed_at, timedelta(0))
     assert await record(database, [ended, given_back(mine)]) == set()
     row = await database.fetchrow("select status, version from deliveries")
-    assert tuple(row) == ("PROCESSING", theirs.version)
+    assert tuple(row) == ("PROCESSING", taken_over.version)
     for table in ("delivery_attempts", "delivery_announcements"):
         assert await database.fetchval(f"select count(*) from {table}") == 0
 

@@ -25,7 +25,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
 
 
 @pytest.fixture
-def ours(authority: Authority) -> Certificate:
+def own(authority: Authority) -> Certificate:
     return authority.issue("duebell", "extendedKeyUsage=clientAuth")
 
 
@@ -51,16 +51,16 @@ async def call(url: str, tls: ssl.SSLContext) -> CallResult:
         return await caller.call(a_request(url))
 
 
-async def test_the_receiver_sees_the_certificate(authority: Authority, ours: Certificate) -> None:
+async def test_the_receiver_sees_the_certificate(authority: Authority, own: Certificate) -> None:
     callers: list[object] = []
     async with a_demanding_receiver(authority, callers) as url:
-        assert await call(url, tls_context(ours.file, ours.key)) == Answered(200, None, b"ok")
+        assert await call(url, tls_context(own.file, own.key)) == Answered(200, None, b"ok")
     assert callers == [((("commonName", "duebell"),),)]
 
 
-async def test_key_and_certificate_may_be_in_one_file(authority: Authority, ours: Certificate, tmp_path: Path) -> None:
+async def test_key_and_certificate_may_be_in_one_file(authority: Authority, own: Certificate, tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
-    both.write_text(ours.file.read_text() + ours.key.read_text())
+    both.write_text(own.file.read_text() + own.key.read_text())
     async with a_demanding_receiver(authority, []) as url:
         assert await call(url, tls_context(both, None)) == Answered(200, None, b"ok")
 
@@ -80,24 +80,24 @@ async def test_without_a_certificate_or_with_a_strangers_there_is_no_answer(
 
 
 def test_what_is_wrong_with_the_files_is_said_with_the_setting(
-    authority: Authority, ours: Certificate, tmp_path: Path
+    authority: Authority, own: Certificate, tmp_path: Path
 ) -> None:
     other = authority.issue("other")
     encrypted = tmp_path / "encrypted.key"
-    command = ["openssl", "ec", "-in", str(ours.key), "-aes256", "-passout", "pass:secret", "-out", str(encrypted)]
+    command = ["openssl", "ec", "-in", str(own.key), "-aes256", "-passout", "pass:secret", "-out", str(encrypted)]
     subprocess.run(command, check=True, capture_output=True, timeout=30)
     broken = tmp_path / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     for certificate, key, says in (
-        (None, ours.key, "WEBHOOK_CLIENT_KEY: is set, and WEBHOOK_CLIENT_CERT is not"),
-        (tmp_path / "none.pem", ours.key, "WEBHOOK_CLIENT_CERT: cannot be read: No such file or directory"),
-        (ours.file, tmp_path / "none.key", "WEBHOOK_CLIENT_KEY: cannot be read: No such file or directory"),
-        (ours.key, ours.key, "WEBHOOK_CLIENT_CERT: holds no certificate in PEM"),
-        (ours.file, None, "WEBHOOK_CLIENT_CERT: holds no private key in PEM; name its file in WEBHOOK_CLIENT_KEY"),
-        (ours.file, ours.file, "WEBHOOK_CLIENT_KEY: holds no private key in PEM"),
-        (ours.file, other.key, "WEBHOOK_CLIENT_KEY: the key is not that of the certificate"),
-        (ours.file, encrypted, "WEBHOOK_CLIENT_KEY: the key is encrypted; give one that is not"),
-        (broken, ours.key, "WEBHOOK_CLIENT_CERT: the certificate or its key cannot be read"),
+        (None, own.key, "WEBHOOK_CLIENT_KEY: is set, and WEBHOOK_CLIENT_CERT is not"),
+        (tmp_path / "none.pem", own.key, "WEBHOOK_CLIENT_CERT: cannot be read: No such file or directory"),
+        (own.file, tmp_path / "none.key", "WEBHOOK_CLIENT_KEY: cannot be read: No such file or directory"),
+        (own.key, own.key, "WEBHOOK_CLIENT_CERT: holds no certificate in PEM"),
+        (own.file, None, "WEBHOOK_CLIENT_CERT: holds no private key in PEM; name its file in WEBHOOK_CLIENT_KEY"),
+        (own.file, own.file, "WEBHOOK_CLIENT_KEY: holds no private key in PEM"),
+        (own.file, other.key, "WEBHOOK_CLIENT_KEY: the key is not that of the certificate"),
+        (own.file, encrypted, "WEBHOOK_CLIENT_KEY: the key is encrypted; give one that is not"),
+        (broken, own.key, "WEBHOOK_CLIENT_CERT: the certificate or its key cannot be read"),
     ):
         with pytest.raises(ValueError, match=f"^{says}"):
             tls_context(certificate, key)

@@ -39,7 +39,7 @@ def test_no_payload_is_null() -> None:
     assert prepared(replace(A_DELIVERY, payload=None)).body.endswith(b'"payload":null}')
 
 
-def test_the_headers_are_ours_and_the_requests_own() -> None:
+def test_the_headers_are_duebells_and_the_requests_own() -> None:
     assert prepared(A_DELIVERY).headers == {
         "Authorization": "Bearer t",
         "Accept": "*/*",
