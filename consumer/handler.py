@@ -24,13 +24,23 @@ from consumer.commands.merge import (
     merge_requests,
     refuse,
 )
-from consumer.commands.parse import Bulk, Cancel, Command, Pause, Query, Refused, Resume, Trigger, read_command
+from consumer.commands.parse import (
+    Bulk,
+    Cancel,
+    Command,
+    Pause,
+    Query,
+    RawCommand,
+    Refused,
+    Resume,
+    Trigger,
+    read_command,
+)
 from consumer.commands.query import REPLY_TO_IS_REQUIRED, answer_queries
 from consumer.commands.schedule import Schedule
 from consumer.commands.to_messages import answer_commands
 from consumer.commands.webhook import WebhookRules
 from consumer.metrics import Metrics
-from consumer.raw_commands import raw_command
 from consumer.replies import reply_to
 from consumer.store.bulks import find_bulks, store_bulk
 from consumer.store.jobs import apply_requests, database_now
@@ -41,7 +51,7 @@ from shared.amqp.message import IncomingMessage, PublishResult
 from shared.amqp.parking import make_parked_copy, park
 from shared.amqp.publisher import Publisher, can_be_answered
 from shared.contract.fields import read_traceparent, trace_headers
-from shared.contract.history import HistoryLevel
+from shared.contract.history import UNNAMED, HistoryLevel, Origin
 from shared.contract.messages import Outcome
 from shared.contract.names import OPERATOR_HEADER, Names
 from shared.postgres.history import add_entries
@@ -52,6 +62,8 @@ from shared.runtime.loops import LoopYielder
 from shared.runtime.wakeup import Wakeup
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
+
+MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +258,34 @@ class BatchHandler:
                     parked=answer.parked,
                     **trace_headers(read_traceparent(message.headers)),
                 )
+
+
+def raw_command(message: IncomingMessage) -> RawCommand:
+    """Return what `read_command` needs of the message."""
+    return RawCommand(
+        message.body,
+        message.type,
+        message.routing_key,
+        message.timestamp,
+        message.unreadable,
+        read_traceparent(message.headers),
+        message.user_id,
+        _origin(message),
+        message.reply_to if can_be_answered(message.reply_to) else None,
+        message.correlation_id,
+    )
+
+
+def _origin(message: IncomingMessage) -> Origin:
+    operator = message.headers.get(OPERATOR_HEADER)
+    if message.app_id is None and operator is None:
+        return UNNAMED
+    return Origin(_readable(message.app_id), _readable(operator))
+
+
+def _readable(name: object) -> str | None:
+    """Return a name that a sender gave itself as it can be stored: text without NUL, of a limited length."""
+    return name.replace("\0", "")[:MAX_NAME_LENGTH] if isinstance(name, str) else None
 
 
 def _answer_alone_if_typed(message: IncomingMessage, answer: Answer) -> Answer:

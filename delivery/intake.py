@@ -79,7 +79,8 @@ class DueHandler:
             for message, result in zip(messages, results, strict=True)
             if isinstance(result, Unreadable)
         ]
-        await park(self.publisher, copies, self.publish_timeout)
+        if copies:
+            await park(self.publisher, copies, self.publish_timeout)
         await inbox.acknowledge(messages)
         reached(Point.DELIVERY_ACKNOWLEDGED)
         self._observe(messages, results)

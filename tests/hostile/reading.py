@@ -6,7 +6,7 @@ from itertools import starmap
 
 from consumer.commands.parse import Command, read_command
 from consumer.commands.webhook import WebhookRules
-from consumer.raw_commands import raw_command
+from consumer.handler import raw_command
 from shared.amqp.message import IncomingMessage
 from shared.amqp.wire.deliveries import Deliveries
 from tests.hostile.case import Case
