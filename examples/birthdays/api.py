@@ -50,7 +50,7 @@ def api(pool: "Pool", terms: Terms, clock: "Clock" = database_now) -> APIRouter:
 
     @router.get("/user/{id}/greetings", responses=_BAD_OR_MISSING)
     async def read_greetings_of_user(id: UUID) -> list[ShownGreeting]:  # noqa: A002
-        """The newest first, a hundred at most."""
+        """Return the greetings of a user, the newest first, a hundred at most."""
         if await profiles.read(id) is None:
             raise UserNotFound
         async with transaction(pool) as connection:
@@ -65,13 +65,13 @@ def api(pool: "Pool", terms: Terms, clock: "Clock" = database_now) -> APIRouter:
 
 
 def web_app() -> FastAPI:
-    """Without routes yet. Its OpenAPI page is at /docs, the document at /openapi.json."""
+    """Make the web application, without routes. Its OpenAPI page is at /docs, the document at /openapi.json."""
     app = FastAPI(title="Birthdays", summary="Greets people at nine in the morning where they live.", version="1")
     answer_errors(app)
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
-        """FastAPI describes its own 422, which here is a 400."""
+        """Return the document without FastAPI's own 422, which is a 400 here."""
         document = describe()
         for operations in document["paths"].values():
             for operation in operations.values():
@@ -91,7 +91,7 @@ def _shown(found: tuple[Any, datetime] | None, terms: Terms) -> Profile:
 
 
 def _checked(user: User, now: datetime) -> User:
-    """Today is what the calendar shows where the user lives."""
+    """Check the user. Today is what the calendar shows where the user lives."""
     for kind, day in user.dates.items():
         if day > local_day(now, user.timezone):
             raise BadField("dateOfBirth" if kind == BIRTHDAY else f"otherDates.{kind}", "is in the future")

@@ -70,7 +70,9 @@ def _answer(status: int, problems: list[FieldProblem]) -> JSONResponse:
 
 
 def _methods(app: FastAPI, path: str) -> str:
-    """All that the address has. The framework's own answer names only those of the first route that fits."""
+    """Return all methods that the address has. The framework's own answer names only those of the first route that
+    fits.
+    """
     found = (
         operations
         for template, operations in app.openapi()["paths"].items()
@@ -80,7 +82,9 @@ def _methods(app: FastAPI, path: str) -> str:
 
 
 def _field(error: dict[str, Any]) -> str:
-    """`body` or `path` comes first. Of a body that is not JSON, a position follows; of a wrong key, `[key]`."""
+    """Return the field that the error is about. In pydantic's place `body` or `path` comes first. For a body that is
+    not JSON a position follows; for a wrong key, `[key]`.
+    """
     if error["type"] == "json_invalid":
         return "body"
     return ".".join(str(part) for part in error["loc"][1:] if part != "[key]") or "body"

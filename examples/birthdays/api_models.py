@@ -30,7 +30,9 @@ def _a_timezone(name: str) -> str:
 
 
 def _a_date(value: object) -> date:
-    """Only as text, and only so: otherwise numbers would be taken for days since 1970, and date-times for dates."""
+    """Read a date from text in the one format. Otherwise numbers would be taken for days since 1970, and date-times for
+    dates.
+    """
     try:
         if isinstance(value, str) and _DATE.fullmatch(value):
             return date.fromisoformat(value)
@@ -81,7 +83,7 @@ class NewUser(_Body):
 
 
 class UserChanges(_Body):
-    """What is missing stays as it is. The defaults only say that a field may be missing."""
+    """The fields of a user that change. A missing field stays as it is: the defaults say that it may be missing."""
 
     first_name: Name = Field(default_factory=str)
     last_name: Name = Field(default_factory=str)

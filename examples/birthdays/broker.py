@@ -21,7 +21,7 @@ _REPLIES: FieldTable = {"x-queue-type": "quorum", "x-max-length": 100_000, "x-de
 
 @asynccontextmanager
 async def a_channel(url: str, name: str) -> AsyncIterator[AbstractChannel]:
-    """It confirms what is published, and raises for what could not be routed."""
+    """Open a channel. It confirms what is published, and raises if a message could not be routed."""
     with _losses_as_errors():
         connection = await aio_pika.connect(url, timeout=SECONDS, client_properties={"connection_name": name})
         try:
@@ -38,8 +38,8 @@ async def declare_replies(channel: AbstractChannel, queue: str) -> AbstractQueue
 
 @contextmanager
 def _losses_as_errors() -> Iterator[None]:
-    """For a connection that has just been lost, aio-pika may raise a RuntimeError, or a CancelledError although no task
-    was cancelled, and that would end the task without a log line.
+    """Wrap every wait for the broker. For a connection that has just been lost, aio-pika may raise a RuntimeError, or a
+    CancelledError although no task was cancelled, which would end the waiting task without a log line.
     """
     try:
         yield

@@ -31,8 +31,8 @@ def changes_of_a_new_user(user: User, given: Circumstances) -> Changes:
 
 
 def changes_between(before: StoredUser, after: User, given: Circumstances) -> Changes:
-    """An event that means the same as before is left alone. One that was removed and comes again is a new one, with an
-    id of its own.
+    """Return what changes between two states of a user. An event that means the same as before is left alone. One that
+    was removed and comes again is a new one, with an id of its own.
     """
     revision = before.revision + 1
     have = {event.type: event for event in before.events}

@@ -1,4 +1,4 @@
-"""Forgets, after 7 days, the keys of webhook calls and the verdicts on changes. In small batches, each a short
+"""Deletes, after 7 days, the keys of webhook calls and the verdicts on changes, in small batches, each a short
 transaction.
 """
 
@@ -34,7 +34,7 @@ async def clean(pool: "Pool", stop: Stop) -> None:
 
 
 async def clean_once(pool: "Pool") -> int:
-    """How many rows are gone."""
+    """Delete one batch of old rows of each table. Return how many rows are gone."""
     gone = 0
     for statement in (FORGET_KEYS, FORGET_VERDICTS):
         async with transaction(pool) as connection:

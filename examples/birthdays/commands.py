@@ -1,4 +1,4 @@
-"""What is said to Duebell, as it goes into the outbox: a ScheduleRequest for every event, a ScheduleCancel for one that
+"""The commands to Duebell, as they go into the outbox: a ScheduleRequest for every event, a ScheduleCancel for one that
 is gone. Pure.
 """
 

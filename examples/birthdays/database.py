@@ -16,7 +16,9 @@ SCHEMA = "birthdays"
 
 @asynccontextmanager
 async def a_pool(url: str) -> AsyncIterator["Pool"]:
-    """Connects when the first statement needs it, so one that is not there yet is no reason not to start."""
+    """Open a pool. It connects when the first statement needs it, so the application starts even if the database is
+    away.
+    """
     pool = await asyncpg.create_pool(
         url,
         min_size=0,
@@ -38,6 +40,6 @@ async def transaction(pool: "Pool") -> AsyncIterator["Connection"]:
 
 
 async def database_now(connection: "Connection") -> datetime:
-    """One clock for all replicas."""
+    """Return the time by Postgres' clock, which is the same for all replicas."""
     now: datetime = await connection.fetchval("select now()")
     return now

@@ -88,5 +88,5 @@ select type, occurs_on, message, idempotency_key, due_at, greeted_at
 
 
 async def read_greetings(connection: "Connection", user_id: UUID) -> list[Greeting]:
-    """The newest first, a hundred at most."""
+    """Return the greetings of a user, the newest first, a hundred at most."""
     return [Greeting(**row) for row in await connection.fetch(READ_GREETINGS, user_id)]

@@ -72,7 +72,7 @@ async def run(
     ready: Callable[[], None] = lambda: None,
     clock: "Clock" = database_now,
 ) -> None:
-    """Until the stop: then each part finishes what it has begun."""
+    """Run the parts until the stop. Then each part finishes what it has begun."""
     async with a_pool(settings.database_url) as pool:
         loops = {
             "relay": partial(relay, pool, settings),
@@ -127,7 +127,7 @@ async def _serving(app: FastAPI | None, settings: Settings) -> AsyncIterator[Non
 
 
 def _configure_logs() -> None:
-    """A JSON object per line; on a terminal, something for people."""
+    """Log a JSON object per line; on a terminal, text for people."""
     on_a_terminal = sys.stderr.isatty()
     structlog.configure(
         processors=[

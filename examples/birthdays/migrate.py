@@ -15,8 +15,8 @@ LEDGER = "create table if not exists applied_migrations (name text primary key, 
 
 
 async def migrate(database_url: str) -> None:
-    """All files that are not in the ledger, in order, each together with its entry. The schema itself is the operator's
-    to make: see provision.py.
+    """Apply all files that are not in the ledger, in order, each together with its entry. The operator makes the schema
+    itself: see provision.py.
     """
     connection = await asyncpg.connect(
         database_url, timeout=10, command_timeout=60, server_settings={"search_path": SCHEMA}

@@ -27,7 +27,9 @@ class LocalTime:
     at: time
 
     def instant_on(self, day: date) -> datetime:
-        """Where clocks jump over that time, it is later by the jump, as at Duebell: that is how Python reads fold=0."""
+        """Return the instant on a day. Where clocks jump over the time, it is later by the jump, as at Duebell: Python
+        reads fold=0 in this way.
+        """
         return datetime.combine(day, self.at, ZoneInfo(self.timezone)).astimezone(UTC)
 
 
@@ -36,7 +38,7 @@ def local_day(instant: datetime, timezone: str) -> date:
 
 
 def next_day(kind: str, marked: date, local: LocalTime, now: datetime, greeted_on: date | None = None) -> date:
-    """The first day whose moment is still to come, and that has not been greeted: a user who moves west on their
+    """Return the first day whose moment is still to come, and that has not been greeted. A user who moves west on their
     birthday, after the greeting, has nine o'clock before them once more.
     """
     first_from = event_type(kind).recurrence.first_from
@@ -49,7 +51,7 @@ def next_day(kind: str, marked: date, local: LocalTime, now: datetime, greeted_o
 
 
 def awaited_day(event: Event) -> date:
-    """The next one without a greeting, whether its moment has come or not."""
+    """Return the next day without a greeting, whether its moment has come or not."""
     start = event.starts_on
     if event.greeted_on is not None:
         start = max(start, event.greeted_on + _ONE_DAY)
@@ -57,7 +59,7 @@ def awaited_day(event: Event) -> date:
 
 
 def day_to_restart(event: Event, marked: date, before: LocalTime, after: LocalTime, now: datetime) -> date:
-    """Where the schedule of `event` starts with its new date and zone."""
+    """Return the day on which the schedule of `event` starts with its new date and zone."""
     awaited = awaited_day(event)
     is_due = now - AWAITED_FOR < before.instant_on(awaited) <= now
     still_meant = event_type(event.type).recurrence.first_from(marked, awaited) == awaited

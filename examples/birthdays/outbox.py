@@ -1,5 +1,5 @@
-"""The transactional outbox. What is to be said to Duebell is written in the transaction that makes it true, so either
-both happen or neither; the relay says it afterwards, as often as it takes.
+"""The transactional outbox. A command to Duebell is written in the transaction that makes it true, so either both
+happen or neither. The relay publishes it afterwards, as often as it takes.
 """
 
 import json
@@ -26,7 +26,9 @@ ADD = "insert into outbox (user_id, routing_key, correlation_id, body) values ($
 
 
 async def add_to_outbox(connection: "Connection", user_id: UUID, commands: Sequence[Command]) -> None:
-    """Inside the transaction that holds the user's row: so the ids of one user's rows are in the order of commits."""
+    """Add commands. Call it inside the transaction that holds the user's row: so the ids of one user's rows are in the
+    order of commits.
+    """
     await connection.executemany(
         ADD, [(user_id, c.routing_key, c.correlation_id, json.dumps(c.content)) for c in commands]
     )
@@ -43,7 +45,7 @@ select id, routing_key, correlation_id, body
 
 
 async def claim_heads(connection: "Connection", limit: int) -> list[Waiting]:
-    """Locked until the transaction ends, and skipped by other relays."""
+    """Lock the oldest row of each user until the transaction ends. Other relays skip these rows."""
     return [
         Waiting(row["id"], row["routing_key"], row["correlation_id"], row["body"].encode())
         for row in await connection.fetch(CLAIM, limit)
@@ -54,5 +56,5 @@ REMOVE = "delete from outbox where id = any($1::bigint[])"
 
 
 async def remove_from_outbox(connection: "Connection", ids: Sequence[int]) -> None:
-    """Those that the broker has confirmed, and no others."""
+    """Delete the rows that the broker has confirmed."""
     await connection.execute(REMOVE, list(ids))

@@ -1,5 +1,5 @@
-"""What can be done to a user, each in one transaction: the rows and what is to be said to Duebell are there together,
-or neither is. No request waits for Duebell.
+"""What can be done to a user, each in one transaction: the rows and the commands to Duebell are there together, or
+neither is. No request waits for Duebell.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ class Profiles:
         self._clock = clock
 
     async def create(self, make: Callable[[datetime], User]) -> tuple[StoredUser, datetime]:
-        """`make` is told the time, and may refuse."""
+        """Create a user. `make` gets the time, and may refuse."""
         user_id = uuid4()
         async with transaction(self._pool) as connection:
             now = await self._clock(connection)
@@ -44,7 +44,7 @@ class Profiles:
             return None if stored is None else (stored, await self._clock(connection))
 
     async def update(self, user_id: UUID, revise: Revise) -> tuple[StoredUser, datetime] | None:
-        """None if there is no such user. A change that changes nothing says nothing."""
+        """Change a user. Return None if there is no such user. A change that changes nothing sends no command."""
         async with transaction(self._pool) as connection:
             before = await read_user(connection, user_id, lock=True)
             if before is None:
@@ -60,7 +60,7 @@ class Profiles:
             return None if stored is None else (stored, now)
 
     async def delete(self, user_id: UUID) -> bool:
-        """Cancels, then removes. Whether there was such a user."""
+        """Cancel the user's schedules, then remove the user. Return whether there was such a user."""
         async with transaction(self._pool) as connection:
             stored = await read_user(connection, user_id, lock=True)
             if stored is None:

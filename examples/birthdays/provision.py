@@ -36,7 +36,9 @@ async def provision(operator_url: str, password: str) -> None:
 
 
 def broker_definitions(password: str, prefix: str = "") -> str:
-    """For `rabbitmqctl import_definitions`. `prefix` is a pattern for what may stand before the names."""
+    """Return definitions for `rabbitmqctl import_definitions`. `prefix` is a pattern for what may stand before the
+    names.
+    """
     text = resources.files(__package__).joinpath("roles", "rabbitmq.json").read_text()
     return text.replace("@PREFIX@", prefix).replace("@BIRTHDAYS_PASSWORD@", password)
 

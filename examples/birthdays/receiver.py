@@ -23,7 +23,7 @@ LATE = timedelta(hours=1)
 
 
 class Payload(BaseModel):
-    """What we put into the request, back again."""
+    """The payload of this application's requests, which comes back with the call."""
 
     type: str
     message: str
@@ -65,7 +65,7 @@ def receiver(pool: "Pool", secrets: list[str]) -> APIRouter:
 
 
 async def _read(request: Request) -> bytes | None:
-    """None if it is too long."""
+    """Read the body of a call. Return None if it is too long."""
     body = b""
     async for chunk in request.stream():
         body += chunk

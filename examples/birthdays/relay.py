@@ -31,14 +31,14 @@ TYPES = {REQUEST_KEY: "ScheduleRequest", CANCEL_KEY: "ScheduleCancel"}
 
 @dataclass(frozen=True, slots=True)
 class ReturnAddress:
-    """Who says it, and where the verdict goes."""
+    """The AMQP user who publishes, and the queue for the verdicts."""
 
     user: str | None
     queue: str
 
 
 class NotConfirmed(ConnectionError):
-    """The broker did not take everything. What it took is settled; the channel is not to be used again."""
+    """The broker did not take everything. What it took is gone from the outbox; the channel must not be used again."""
 
 
 async def relay(pool: "Pool", settings: Settings, stop: Stop) -> None:
@@ -52,7 +52,9 @@ async def relay(pool: "Pool", settings: Settings, stop: Stop) -> None:
 
 
 async def relay_once(pool: "Pool", commands: AbstractExchange, return_address: ReturnAddress) -> int:
-    """How many messages went out. The rows stay locked for as long as the broker takes to confirm, which is bounded."""
+    """Publish the messages at the head of the outbox. Return how many were sent. The rows stay locked while the broker
+    confirms, for PUBLISH_SECONDS at most.
+    """
     async with transaction(pool) as connection:
         waiting = await claim_heads(connection, BATCH)
         confirmed = await _publish(commands, waiting, return_address) if waiting else []
@@ -67,8 +69,8 @@ async def relay_once(pool: "Pool", commands: AbstractExchange, return_address: R
 async def _publish(
     commands: AbstractExchange, waiting: Sequence[Waiting], return_address: ReturnAddress
 ) -> list[Waiting]:
-    """Those that were confirmed. At the same time, because no two are of one user. Whatever else happened to the
-    others, a deadline that passed among it, means unknown: they are tried again.
+    """Publish messages at the same time, because no two are of one user. Return those that were confirmed. The fate of
+    the others is unknown, whether an error or the deadline ended them: they are tried again.
     """
     publishing = {
         asyncio.create_task(commands.publish(_message(one, return_address), one.routing_key, mandatory=True)): one

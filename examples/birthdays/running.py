@@ -16,7 +16,7 @@ Stop = asyncio.Event
 
 
 async def keep_going(name: str, work: Callable[[Stop], Awaitable[None]], stop: Stop) -> None:
-    """Again after 0.5, 1, 2 … 30 s when a store is away. Anything else is a bug, and ends the process."""
+    """Call it again after 0.5, 1, 2 … 30 s when a store is away. Any other error is a bug, and ends the process."""
     pause = 0.5
     while not stop.is_set():
         began = time.monotonic()
@@ -32,7 +32,7 @@ async def keep_going(name: str, work: Callable[[Stop], Awaitable[None]], stop: S
 
 
 async def sleep(stop: Stop, seconds: float) -> None:
-    """Shorter if the stop comes."""
+    """Sleep, or less if the stop comes."""
     try:
         await asyncio.wait_for(stop.wait(), seconds)
     except TimeoutError:

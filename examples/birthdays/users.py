@@ -40,7 +40,7 @@ update users set first_name = $3, last_name = $4, timezone = $5, revision = revi
 
 
 async def update_user(connection: "Connection", before: StoredUser, after: User) -> None:
-    """The row is locked by LOCK_USER; the revision is named all the same."""
+    """Update a user's row. LOCK_USER has locked it; the statement names the revision all the same."""
     columns = (after.first_name, after.last_name, after.timezone)
     await connection.execute(UPDATE_USER, before.id, before.revision, *columns)
 
@@ -64,7 +64,7 @@ DELETE_USER = "delete from users where id = $1"
 
 
 async def delete_user(connection: "Connection", user_id: UUID) -> None:
-    """With their events and greetings."""
+    """Delete a user with their events and greetings."""
     await connection.execute(DELETE_USER, user_id)
 
 

@@ -19,7 +19,7 @@ returning came_too_late or $3 not in ('rescheduled', 'accepted') as skipped
 
 
 async def note_outcome(connection: "Connection", event_id: UUID, revision: int, outcome: str) -> str | None:
-    """The verdict, if the reply is about a change and says something new."""
+    """Note the verdict and return it, if the reply is about a change and says something new."""
     skipped: bool | None = await connection.fetchval(NOTE_OUTCOME, event_id, revision, outcome)
     return None if skipped is None else "skipped" if skipped else "rescheduled"
 
@@ -32,7 +32,7 @@ returning revision
 
 
 async def note_old_data(connection: "Connection", event_id: UUID, revision: int) -> list[int]:
-    """A greeting with the data of `revision` has come: all later changes were too late for it. Returns those."""
+    """Note that a greeting with the data of `revision` has come: later changes were too late for it. Return those."""
     return [row["revision"] for row in await connection.fetch(NOTE_OLD_DATA, event_id, revision)]
 
 
@@ -52,6 +52,6 @@ class Counted:
 
 
 async def count_verdicts(connection: "Connection") -> Counted:
-    """Of the last 7 days."""
+    """Count the verdicts of the last 7 days."""
     row = await connection.fetchrow(COUNT)
     return Counted(**row) if row else Counted(0, 0, 0)

@@ -49,7 +49,9 @@ NO_VERBS = {
     "that", "the", "these", "they", "this", "those", "to", "true", "until", "what", "when", "where", "whether",
     "which", "who", "why", "with", "without",
 }  # fmt: skip
-WITH_SENTENCES = ["cli", "client", "console", "consumer", "delivery", "producer", "shared", "stack", "tools"]
+WITH_SENTENCES = [
+    "cli", "client", "console", "consumer", "delivery", "examples", "producer", "shared", "stack", "tools",
+]  # fmt: skip
 
 # Limits are MAX_… or MIN_… and end in their unit.
 LIMITS = re.compile(r"_?(?:LONGEST|SHORTEST|MOST|LAST_LOOK|EARLY_BIRD)(?:_|$)")

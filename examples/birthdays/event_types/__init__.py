@@ -18,7 +18,9 @@ class UnsupportedEventType(ValueError):
 
 
 def find_event_types(directories: Iterable[str], package: str) -> dict[str, EventType]:
-    """All event types by name. Raises ValueError at the start for one that cannot work, not on a user's birthday."""
+    """Return all event types by name. Raises ValueError at the start for one that cannot work, not on a user's
+    birthday.
+    """
     found: dict[str, EventType] = {}
     for module in iter_modules(directories):
         kind = getattr(import_module(f"{package}.{module.name}"), "EVENT_TYPE", None)

@@ -1,4 +1,4 @@
-"""ANNIVERSARY: for users who have told us a day worth remembering."""
+"""ANNIVERSARY: for users who have given the application a day worth remembering."""
 
 from examples.birthdays.event_types.event_type import EventType
 from examples.birthdays.event_types.yearly import YEARLY

@@ -9,8 +9,8 @@ from examples.birthdays.people import User
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """The same thing said twice: as a rule for Duebell, which does the ringing, and as a function for us, who show the
-    next day and choose the first. A test compares the two.
+    """One recurrence in two forms: as a rule for Duebell, which does the ringing, and as a function for this
+    application, which shows the next day and chooses the first. A test compares the two.
     """
 
     rrule: Callable[[date], str]
