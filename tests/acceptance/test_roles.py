@@ -25,7 +25,7 @@ from shared.contract.names import MASSTRANSIT_TOPIC, due_routing_key
 from shared.postgres.migrate import migrate
 from stack.roles import (
     APPLICATION,
-    CONSOLE,
+    CONSOLE_USER,
     DEFINITIONS,
     READER,
     ROLES,
@@ -324,7 +324,7 @@ async def test_the_console_sends_events_again_but_no_message_of_masstransit(stor
     assert stores.rabbitmq
     async with (
         plain_topology(site),
-        await aio_pika.connect(stores.rabbitmq.url_of(CONSOLE), timeout=PATIENCE) as connection,
+        await aio_pika.connect(stores.rabbitmq.url_of(CONSOLE_USER), timeout=PATIENCE) as connection,
     ):
         key = due_routing_key(MASSTRANSIT_TOPIC, has_webhook=False)
         assert await _may(connection, _publishes, "schedule.events", "due.event.x")
