@@ -10,6 +10,8 @@ import pytest
 
 from shared.postgres.migrate import migrate
 from shared.reading.history import HistoryWanted, list_changes
+from shared.why.explain import explain
+from shared.why.explanation import Cause
 from shared.why.store import read_facts
 from shared.why.timeline import describe_entry
 from tests.support.application import Application, an_application
@@ -193,6 +195,25 @@ async def test_the_level_decides_what_is_kept(
         await app.hears(1)
         await app.ask({"id": "rule"}, key="schedule.cancel")
     assert await told(database, "rule", "what") == kept
+
+
+@pytest.mark.parametrize("level", ["changes", "off"])
+async def test_a_webhook_that_failed_is_explained_at_every_level(
+    site: Site, app: Application, database: Any, level: str
+) -> None:
+    async with (
+        a_receiver(answering(404)) as receiver,
+        running_consumer(site, history=level),
+        running_producer(site, history=level),
+        running_delivery(site, history=level),
+    ):
+        await app.ask({"id": "hook", "at": in_seconds(0), "webhook": {"url": receiver.url}})
+
+        async def is_explained() -> bool:
+            assert explain(await read_facts(database, "hook")).cause is Cause.WEBHOOK_FAILED
+            return True
+
+        await eventually(is_explained)
 
 
 async def test_partitions_are_made_ahead_and_dropped_when_their_days_are_over(site: Site, database: Any) -> None:
