@@ -90,8 +90,9 @@ def metrics_page() -> str:
     return page(
         "Metrics",
         "the metrics of the services",
-        "At `/metrics` of each service. Labels come from closed lists: never an id or a topic. The exchanges of "
-        "delayed messages are labels: an operator opens each of them. Beside every counter "
+        "At `/metrics` of each service. Labels come from closed lists: never an id. The exchanges of delayed messages "
+        "are labels, because an operator opens each of them, and so are the few routing keys of "
+        "`jobs_refused_by_routing_key`. Beside every counter "
         "and histogram prometheus-client exports when it began (`…_created`); "
         "`PROMETHEUS_DISABLE_CREATED_SERIES=true` in a service's environment leaves those out. What to do when a "
         "number is bad: [operations](../operations/alerts.md).",
