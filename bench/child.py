@@ -15,7 +15,7 @@ MAX_RUN_SECONDS = 300.0
 
 
 class ChildFailed(Exception):
-    """It did not come to its end."""
+    """A child process did not come to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ async def run(module: str, **arguments: str | int) -> Result:
 
 
 async def ask(module: str, **arguments: str | float) -> dict[str, Any]:
-    """For a child whose answer is not a rate."""
+    """Run a child whose answer is not a rate, and return the answer."""
     return await run_command([sys.executable, "-m", module], arguments)
 
 
 async def run_command(
     command: Sequence[str], arguments: Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What its last line says; nothing, if it has none."""
+    """Run a command. Return its last line; an empty text if it has none."""
     process = await asyncio.create_subprocess_exec(
         *command,
         json.dumps(arguments),
@@ -58,7 +58,7 @@ async def run_command(
 
 
 def report(items: int, seconds: float, cpu_seconds: float) -> None:
-    """The last line of a child."""
+    """Print the last line of a child."""
     # Not getrusage's: that begins with what the parent had when it forked.
     status = Path("/proc/self/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
@@ -75,7 +75,7 @@ def arguments() -> dict[str, Any]:
 
 
 async def timed(items: int, work: Callable[[], Awaitable[object]]) -> None:
-    """Runs the work and reports on it."""
+    """Run the work and report how long it took."""
     cpu, began = time.process_time(), time.perf_counter()
     await work()
     report(items, time.perf_counter() - began, time.process_time() - cpu)

@@ -86,7 +86,9 @@ def _figure(what: str, beside: str, rounds: list[tuple[tuple[float, Cost], float
 
 
 async def _publish(rig: Rig, size: Size) -> tuple[float, Cost]:
-    """Messages per second, from the moment the producer may begin to the moment everything is confirmed and gone."""
+    """Measure messages per second, from the moment the producer may begin to the moment everything is confirmed and
+    gone.
+    """
     await rig.empty()
     async with rig.database() as database, rig.channel() as channel:
         await _open(channel)
@@ -143,7 +145,7 @@ async def _request(rig: Rig, size: Size) -> float:
 
 
 async def _expire(rig: Rig, size: Size) -> float:
-    """Messages per second that a queue with a TTL passes on, all of which expire at the same time."""
+    """Measure messages per second that a queue with a TTL passes on, all of which expire at the same time."""
     await rig.empty()
     async with rig.channel() as channel:
         await _open(channel)

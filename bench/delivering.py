@@ -55,7 +55,9 @@ async def deliver_with(rig: Rig, delivery: Running, events: list[OutgoingMessage
 
 
 async def until_completed(rig: Rig, count: int) -> float:
-    """Recorded and announced. Counting rows again and again would be a good part of what is measured."""
+    """Wait until deliveries are recorded and announced. Counting rows again and again would be a good part of what is
+    measured.
+    """
     async with rig.database() as database, rig.channel() as channel:
 
         async def completed() -> bool:

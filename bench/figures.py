@@ -16,8 +16,8 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Of the ratio where something stood beside the figure, of the figure itself where nothing did, or where the goal
-    says so: some are promised whatever the machine.
+    """What a figure should come to. It is of the ratio where something stood beside the figure; of the figure itself
+    where nothing did, or where the goal says so, because some are promised whatever the machine.
     """
 
     at_least: float | None = None
@@ -34,7 +34,9 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the service's processes spent on it, and the stores meanwhile (with what the benchmark itself asks them)."""
+    """The CPU time that the service's processes spent, and the stores meanwhile, with the queries of the benchmark
+    itself.
+    """
 
     cpu_ms_per_1000: float
     resident_mb: float
@@ -59,7 +61,7 @@ class Figure:
 
     @property
     def judged(self) -> float | None:
-        """What the goal speaks of."""
+        """The number that the goal is about."""
         return self.ratio if self.beside and not (self.goal and self.goal.of_the_figure) else self.value
 
     @property
@@ -73,7 +75,7 @@ class Figure:
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """The median of each."""
+    """Return the median of each cost."""
 
     def of(name: str) -> float | None:
         known = [value for cost in costs if (value := getattr(cost, name)) is not None]

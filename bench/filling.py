@@ -42,33 +42,33 @@ select $1 || to_char(n, 'FM00000000'), 'done', 1, $2, $3::text::json, 'all', 60,
 
 
 async def add_due(database: Connection, count: int, name: str = "due-", rule: str | None = None) -> None:
-    """Jobs that came due within the last five seconds; producers are told, as a consumer would."""
+    """Add jobs that came due within the last five seconds, and tell the producers, as a consumer would."""
     await database.execute(DUE, name, TOPIC, PAYLOAD, count, rule)
     await _settle_down(database)
     await database.execute("select pg_notify($1, '')", wake_producers.CHANNEL)
 
 
 async def add_overdue(database: Connection, count: int, name: str = "overdue-") -> None:
-    """Jobs that were due most of a minute ago: a backlog."""
+    """Add jobs that were due most of a minute ago: a backlog."""
     await database.execute(OVERDUE, name, TOPIC, PAYLOAD, count)
     await _settle_down(database)
 
 
 async def add_later(database: Connection, count: int, name: str = "later-") -> None:
-    """Jobs that are due from tomorrow on."""
+    """Add jobs that are due from tomorrow on."""
     async with without_indexes(database, "jobs"):
         await database.execute(LATER, name, TOPIC, PAYLOAD, count)
     await _settle_down(database)
 
 
 async def add_done(database: Connection, count: int, name: str = "done-") -> None:
-    """Jobs that rang already."""
+    """Add jobs that have rung."""
     async with without_indexes(database, "jobs"):
         await database.execute(DONE, name, TOPIC, PAYLOAD, count)
     await _settle_down(database)
 
 
 async def _settle_down(database: Connection) -> None:
-    """What writing so much at once leaves behind is not part of what is measured."""
+    """Vacuum and write a checkpoint, so that the work that many new rows leave behind is not measured."""
     await database.execute("vacuum (analyze) jobs")
     await database.execute("checkpoint")

@@ -74,7 +74,7 @@ async def _round(rig: Rig, count: int) -> tuple[tuple[float, Cost], child.Result
 
 
 async def fire(rig: Rig, count: int, *, rule: str | None = None, history: str = "all") -> tuple[float, Cost]:
-    """Jobs per second, from the moment the producer may begin to the moment everything is confirmed and committed."""
+    """Measure jobs per second, from the moment the producer may begin to the commit of the last job."""
     await rig.empty()
     with rig.service("producer", HISTORY=history) as producer:
         return await fire_with(rig, producer, count, rule=rule)

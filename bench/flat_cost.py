@@ -74,7 +74,9 @@ async def _measure(rig: Rig, jobs: int, name: str) -> Costs:
 
 
 async def _claim_ms(rig: Rig, name: str) -> float:
-    """A producer's look at the table: a claim in each lane, and the look ahead. Rolled back: each is the same."""
+    """Measure a producer's look at the table: a claim in each lane, and the look ahead. It is rolled back, so each is
+    the same.
+    """
     taken = []
     async with rig.database() as database:
         await add_due(database, CLAIM, name)
@@ -93,7 +95,7 @@ async def _claim_ms(rig: Rig, name: str) -> float:
 
 
 def _best(takes: Sequence[Costs]) -> Costs:
-    """Of each rate: a moment in which the machine did something else says nothing about the table."""
+    """Return the best of each rate: a moment in which the machine did something else says nothing about the table."""
     return Costs(
         min(take.claim_ms for take in takes),
         max(take.fired_per_second for take in takes),

@@ -82,7 +82,7 @@ CLIENTS = {
 
 
 async def measure(call: Call, connections: int, seconds: float) -> float:
-    """Calls per second, by so many callers at once."""
+    """Measure calls per second, by so many callers at once."""
     made = 0
 
     async def repeat(until: float) -> None:

@@ -17,7 +17,9 @@ select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as defini
 
 @asynccontextmanager
 async def without_indexes(database: Connection, table: str) -> AsyncIterator[None]:
-    """For the length of the block, by one that may own the table alone. Definitions come from Postgres itself."""
+    """Drop the indexes of a table for the length of the block. The owner of the table calls this. Definitions come from
+    Postgres itself.
+    """
     indexes = await database.fetch(INDEXES, table)
     for index in indexes:
         await database.execute(f"drop index {index['name']}")

@@ -14,7 +14,7 @@ PATIENCE = 120.0
 
 
 async def count_copies(rig: Rig, queue: str) -> int:
-    """How many messages there are beyond the first of their key."""
+    """Count the messages beyond the first of their key."""
     async with rig.channel() as channel:
         expected = await depth(channel, queue)
     keys: Counter[str] = Counter()

@@ -15,7 +15,7 @@ LEFT_OUT = "p50"
 
 
 def plot_peers(figures: Sequence[Figure], path: Path) -> Path:
-    """Their names are `peer: column`. That of Duebell is the one that nothing stands beside."""
+    """Plot the figures, whose names are `peer: column`. That of Duebell is the one that nothing stands beside."""
     shown = [figure for figure in figures if not figure.what.endswith(LEFT_OUT)]
     columns = list(dict.fromkeys(_column(figure) for figure in shown if figure.unit == "jobs/s"))
     peers = _in_order(shown)
@@ -39,7 +39,7 @@ def _peer(figure: Figure) -> str:
 
 
 def _in_order(figures: Sequence[Figure]) -> list[str]:
-    """From the slowest, at the bottom, to the fastest, by the first rate there is."""
+    """Sort from the slowest, at the bottom, to the fastest, by the first rate there is."""
     first = [figure for figure in figures if _column(figure) == _column(figures[0])]
     return [_peer(figure) for figure in sorted(first, key=lambda figure: figure.value)]
 
@@ -55,7 +55,7 @@ def _rates(panel: Any, peers: Sequence[str], figures: Sequence[Figure]) -> None:
 
 
 def _lateness(panel: Any, peers: Sequence[str], figures: Sequence[Figure]) -> None:  # noqa: ANN401
-    """A bar for each situation: the first one light, above."""
+    """Draw a bar for each situation: the first one light, above."""
     situations = list(dict.fromkeys(_column(figure) for figure in figures))
     for figure in figures:
         which = situations.index(_column(figure))

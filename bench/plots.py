@@ -15,7 +15,7 @@ mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.righ
 
 
 def plot_beside(figures: Sequence[Figure], path: Path) -> Path:
-    """Each figure as a bar, what stood beside it as a thinner one below; one panel for each unit."""
+    """Plot each figure as a bar, what stood beside it as a thinner one below; one panel for each unit."""
     units = list(dict.fromkeys(figure.unit for figure in figures))
     of_unit = [[figure for figure in figures if figure.unit == unit] for unit in units]
     heights = [len(group) for group in of_unit]
@@ -51,7 +51,7 @@ def number(value: float) -> str:
 
 
 def plot_goals(figures: Sequence[Figure], path: Path) -> Path:
-    """How far each figure that has a goal is beyond it: 1 is the goal, to the right is better."""
+    """Plot how far each figure that has a goal is beyond it: 1 is the goal, to the right is better."""
     judged = [figure for figure in figures if figure.goal and figure.goal.at_most != 0]
     canvas = Canvas(figsize=(9, 1.0 + 0.3 * len(judged)), layout="constrained")
     panel = canvas.subplots()

@@ -43,7 +43,7 @@ async def serve() -> None:
 
 @asynccontextmanager
 async def a_receiver() -> AsyncIterator[str]:
-    """Its URL."""
+    """Run a receiver, and yield its URL."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", __name__, stdout=asyncio.subprocess.PIPE)
     try:
         if process.stdout is None:

@@ -65,7 +65,7 @@ def measure(fields: dict[str, Any], years: int, rounds: int) -> StepCost:
 
 
 def step_cost(rule: Rule, since: datetime) -> float:
-    """Microseconds for one step, the mean over a walk that begins at this moment."""
+    """Measure the microseconds of one step, the mean over a walk that begins at this moment."""
     ring: Occurrence | None = Occurrence(since, 1)
     steps = 0
     begin = time.process_time()
@@ -76,13 +76,13 @@ def step_cost(rule: Rule, since: datetime) -> float:
 
 
 def dateutil_cost(text: str, since: datetime) -> float:
-    """The same with dateutil's `after()`, in UTC, which spares it all zones."""
+    """Measure the same with dateutil's `after()`, in UTC, which spares it all zones."""
     rule = rrulestr(text, dtstart=START)
     return min(timed(lambda: rule.after(since)) for _ in range(3))
 
 
 def cold_microseconds() -> float:
-    """A rule that is not in the cache: compiled, then one step."""
+    """Measure a rule that is not in the cache: it is compiled, then takes one step."""
     specs = [
         RuleSpec(start_at=(START + timedelta(minutes=n)).isoformat(), timezone="Europe/Berlin", rrule="FREQ=DAILY")
         for n in range(STEPS)

@@ -16,7 +16,7 @@ from bench.rig import POSTGRES
 
 
 def write_results(figures: Sequence[Figure], directory: Path, *, whole: bool) -> list[Path]:
-    """A part of the benchmarks leaves the files of the others as they are."""
+    """Write the figures. A run of some benchmarks leaves the files of the others as they are."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for name, group in groupby(figures, key=lambda figure: figure.of):

@@ -63,7 +63,7 @@ class Rig:
 
     @asynccontextmanager
     async def copied(self, name: str) -> AsyncIterator["Rig"]:
-        """The same broker with a copy of the database as it is now. No session may be connected to the database."""
+        """Yield the same broker with a copy of the database. No session may be connected to the database."""
         copy = self._on_database(name)
         home, here = self._on_database("postgres"), urlsplit(self.context.database_url).path.strip("/")
         async with home.database() as database:
@@ -85,7 +85,7 @@ class Rig:
         return replace(self, context=context)
 
     async def purge(self) -> None:
-        """The application's queue."""
+        """Purge the queue of the application."""
         async with self.channel() as channel:
             queue = await channel.get_queue(QUEUE)
             await queue.purge()
@@ -119,7 +119,7 @@ class Rig:
 
     @contextmanager
     def service(self, module: str, *, name: str | None = None, **settings: str) -> Iterator["Running"]:
-        """A process of the service, ready."""
+        """Start a process of the service, and yield it when it is ready."""
         service = Service(replace(self.context, settings=settings), module, name)
         service.start()
         try:

@@ -26,7 +26,7 @@ class TookTooLong(Exception):
 async def until(
     true: Callable[[], Awaitable[bool]], what: str, seconds: float = MAX_WAIT_SECONDS, look_every: float = LOOK_EVERY
 ) -> float:
-    """The moment at which it was seen to be true, as perf_counter() has it."""
+    """Wait until it is true. Return the moment at which that was seen, as perf_counter() has it."""
     deadline = time.perf_counter() + seconds
     while not await true():
         if time.perf_counter() > deadline:
@@ -41,8 +41,8 @@ async def depth(channel: AbstractChannel, queue: str) -> int:
 
 
 async def until_messages(channel: AbstractChannel, queue: str, messages: int) -> float:
-    """The moment at which so many were seen in the queue. Looking costs the broker something, so while the end is far
-    it is done seldom.
+    """Wait until so many messages were seen in the queue, and return the moment. Looking costs the broker something, so
+    while the end is far it is done seldom.
     """
     began = time.perf_counter()
     while (there := await depth(channel, queue)) < messages:
@@ -55,7 +55,7 @@ async def until_messages(channel: AbstractChannel, queue: str, messages: int) ->
 
 
 async def until_fired(channel: AbstractChannel, database: Connection, queue: str, messages: int) -> float:
-    """Every event is confirmed and in the queue, and no row is due any more."""
+    """Wait until every event is confirmed and in the queue, and no row is due any more."""
 
     async def none_due() -> bool:
         return not await database.fetchval(SOMETHING_DUE)

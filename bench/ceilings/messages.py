@@ -15,7 +15,7 @@ from shared.recurrence import Occurrence
 
 
 def due_events(count: int, webhook_url: str | None = None) -> list[OutgoingMessage]:
-    """Due just now: of what is a minute late, a service would write a line each."""
+    """Make events that are due just now. For events that are a minute late a service would write a line each."""
     now = datetime.now(UTC)
     return [_due(n, now, webhook_url) for n in range(count)]
 

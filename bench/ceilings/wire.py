@@ -23,11 +23,11 @@ _BASIC_ACK = (60, 80)
 
 
 class UnexpectedAnswer(Exception):
-    """The broker said something that this small client has no use for."""
+    """The broker sent a frame that this small client does not handle."""
 
 
 class Wire:
-    """Connected, with a channel that confirms."""
+    """A connection with a channel that confirms."""
 
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
@@ -49,7 +49,7 @@ class Wire:
         self._published += messages
 
     def wait_until_at_most(self, in_flight: int) -> None:
-        """Returns when no more than so many publishes are unconfirmed."""
+        """Return when no more than so many publishes are unconfirmed."""
         while self._published - self.confirmed > in_flight:
             self._buffer += self._socket.recv(65536)
             whole = len(self._buffer) // _CONFIRM.size * _CONFIRM.size
@@ -62,7 +62,7 @@ class Wire:
             self._buffer = self._buffer[whole:]
 
     def listen(self, queue: str) -> Iterator[tuple[str, bytes]]:
-        """Routing key and body of every message, as they come; small ones only, of one frame each."""
+        """Yield routing key and body of every message, as they come; small messages only, of one frame each."""
         self._ask(CHANNEL, Basic.Consume(queue=queue, no_ack=True), Basic.ConsumeOk)
         while True:
             head, _, body = self._read_frame(), self._read_frame(), self._read_frame()

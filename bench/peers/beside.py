@@ -35,7 +35,7 @@ MAX_JOBS: Mapping[str, int] = {"apscheduler": 5000}
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is measured, and beside how many pending jobs."""
+    """One situation that is measured: the jobs, and how many pending jobs are beside them."""
 
     jobs: int
     pending: int
@@ -81,7 +81,7 @@ async def _duebell(rig: Rig, plan: Plan, situation: Situation, number: int) -> T
 
 
 async def _peer(rig: Rig, plan: Plan, situation: Situation, name: str) -> dict[str, Any]:
-    """In a new database of their own."""
+    """Measure a peer in a new database of its own."""
     await rig.purge()
     async with rig.database() as database:
         await database.execute(f"create database peer_{name}")

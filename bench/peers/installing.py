@@ -28,7 +28,7 @@ PATIENCE = 600.0
 
 
 class CannotInstall(Exception):
-    """No network, no registry: the others can still be measured."""
+    """A peer cannot be installed, for lack of a network or a registry. The others can still be measured."""
 
 
 async def install_python_peers() -> None:

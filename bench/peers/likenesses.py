@@ -38,7 +38,7 @@ select array_agg(quote_ident(attname) order by attnum)
 
 
 async def add_likenesses(database: Connection, peer: str, count: int) -> None:
-    """Of the one job that is there."""
+    """Add copies of the one job that is there, but for ids and moments."""
     table, differs = PENDING[peer].table, PENDING[peer].differs
     columns: list[str] = await database.fetchval(COLUMNS, table)
     values = ", ".join(differs.get(column, column).replace("@table@", table) for column in columns)

@@ -30,7 +30,9 @@ select $1 || n, 'pending', 1, $2, $3::text::json, 'all', 60, to_timestamp($4 + n
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Jobs per second, until all are confirmed and their rows are done, whatever else is pending; and lateness."""
+    """One measurement: jobs per second, until all are confirmed and their rows are done, whatever else is pending; and
+    lateness.
+    """
 
     per_second: float
     cost: Cost
@@ -47,7 +49,7 @@ async def take(rig: Rig, jobs: int, rings: int, rings_seconds: float, name: str)
 
 
 async def _lateness(rig: Rig, count: int, seconds: float, name: str) -> list[float]:
-    """Milliseconds from due to heard, of each."""
+    """Return the milliseconds from due to heard, of each job."""
     late: list[float] = []
     all_heard = asyncio.Event()
 

@@ -50,7 +50,7 @@ NO_VERBS = {
     "which", "who", "why", "with", "without",
 }  # fmt: skip
 WITH_SENTENCES = [
-    "cli", "client", "console", "consumer", "delivery", "examples", "producer", "shared", "stack", "tools",
+    "bench", "cli", "client", "console", "consumer", "delivery", "examples", "producer", "shared", "stack", "tools",
 ]  # fmt: skip
 
 # Limits are MAX_… or MIN_… and end in their unit.

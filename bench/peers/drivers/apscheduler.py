@@ -29,7 +29,7 @@ class Apscheduler:
             pass
 
     async def add(self, first: int, due_at: Sequence[float]) -> None:
-        """As `add_job` would write them, but many in a transaction: one by one they take a minute."""
+        """Write jobs as `add_job` would, but many in a transaction: one by one they take a minute."""
         with _paused() as scheduler:
             store = scheduler._lookup_jobstore("default")  # noqa: SLF001 - there is no other way to it
             for start in range(0, len(due_at), BATCH):

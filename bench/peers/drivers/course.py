@@ -25,13 +25,13 @@ A_DAY = 86400.0
 
 class Peer(Protocol):
     async def install(self) -> None:
-        """Its tables."""
+        """Create the peer's tables."""
 
     async def add(self, first: int, due_at: Sequence[float]) -> None:
-        """Jobs by its own API, numbered from `first` on, each due at its moment."""
+        """Add jobs by the peer's own API, numbered from `first` on, each due at its moment."""
 
     def working(self, handle: Handle) -> AbstractAsyncContextManager[object]:
-        """A worker, for the length of the block."""
+        """Run a worker for the length of the block."""
 
 
 def run(peer: Peer) -> None:
@@ -40,7 +40,7 @@ def run(peer: Peer) -> None:
 
 
 async def _install(peer: Peer) -> None:
-    """With one job for tomorrow, from which others can be made in its likeness."""
+    """Install the peer with one job for tomorrow, from which others can be made in its likeness."""
     await peer.install()
     await peer.add(-1, [time.time() + A_DAY])
 
@@ -58,7 +58,9 @@ async def _measure(peer: Peer, given: dict[str, Any]) -> None:
 
 
 async def _lateness(peer: Peer, count: int, seconds: float, patience: float) -> dict[str, Any]:
-    """Milliseconds of each; one that was not heard in time counts as late as it was by then, which is too little."""
+    """Return the milliseconds of each job. A job that was not heard in time counts as late as it was by then: too
+    little.
+    """
     handling = Handling(range(count), nothing)
     async with peer.working(handling.handle):
         begin = time.time() + LEAD_SECONDS
@@ -94,6 +96,6 @@ def _peak_mb() -> float:
 
 
 async def ended(worker: "asyncio.Task[Any]") -> None:
-    """Stopped in the middle, if need be: what it was at is of no interest any more."""
+    """End a task, in the middle of its work if need be: its result is of no interest any more."""
     worker.cancel()
     await asyncio.wait([worker], timeout=5)

@@ -9,11 +9,11 @@ Handle = Callable[[int], Awaitable[None]]
 
 
 async def nothing() -> None:
-    """The handler that only notes the time."""
+    """Note the time, and do nothing else."""
 
 
 class Handling:
-    """Of these jobs, by their numbers. Others, which an earlier measurement left behind, count as handled, but are not
+    """Counts handled jobs, by their numbers. Jobs that an earlier measurement left behind count as handled, and are not
     waited for.
     """
 
@@ -33,7 +33,7 @@ class Handling:
                 self._finished.set()
 
     async def until_finished(self, seconds: float) -> None:
-        """Until all are handled, or the time is up."""
+        """Wait until all are handled, or the time is up."""
         try:
             async with asyncio.timeout(seconds):
                 await self._finished.wait()
