@@ -11,7 +11,19 @@ import pytest
 
 from tests.support.services import ROOT
 
-PACKAGES = ["bench", "cli", "consumer", "delivery", "examples", "producer", "shared", "stack", "tests", "tools"]
+PACKAGES = [
+    "bench",
+    "cli",
+    "console",
+    "consumer",
+    "delivery",
+    "examples",
+    "producer",
+    "shared",
+    "stack",
+    "tests",
+    "tools",
+]
 DIRECTORIES = [*PACKAGES, "client", "deploy", "docs", "grafana"]
 PATH = re.compile(rf"(?<![\w./@-])(?:{'|'.join(DIRECTORIES)})/[\w./-]*\w")
 MODULE = re.compile(rf"(?<![\w./@-])(?:{'|'.join(PACKAGES)})(?:\.[a-zA-Z_]\w*)+")
@@ -128,6 +140,7 @@ def test_a_name_of_the_code_and_other_text_are_not_missed(code: str) -> None:
     ("code", "missing"),
     [
         ("shared/header_reading.py", "shared/header_reading.py"),
+        ("console/web/failures.py", "console/web/failures.py"),
         ("sh stack/install.sh now", "stack/install.sh"),
         ("python -m shared.migration", "shared.migration"),
         ("shared.amqp.publisher.Sender", "shared.amqp.publisher.Sender"),
