@@ -46,8 +46,8 @@ ANOTHER_OWNER = "user_id: the message that waits under this duebell-id belongs t
 
 
 class BatchProgress:
-    """What of the current batch is stored. The parts of a batch are committed one by one, and the intake loop repeats
-    the whole after an error: a message without a name that was stored again would be published twice.
+    """The part of the current batch that is stored. The parts of a batch are committed one by one, and the intake loop
+    repeats the whole after an error: a message without a name that was stored again would be published twice.
     """
 
     def __init__(self) -> None:

@@ -53,7 +53,7 @@ class PublishedClaim(Generic[AnyPrepared]):
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What the settling of a claim means for the loops of the lanes."""
+    """The result of settling a claim, as far as the loops of the lanes need it."""
 
     wakes_retry_lane: bool = False  # a row waits for its turn in the retry lane
     is_due_again: bool = False  # a row of the claim comes due again before the claim's moment

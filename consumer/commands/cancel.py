@@ -42,7 +42,7 @@ class CancelledJob(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What the cancels of a step come to: an answer to each, and the new revision of each job that they change."""
+    """The result of a step's cancels: an answer to each, and the new revision of each job that they change."""
 
     answers: list[Answer] = field(default_factory=list)
     revisions: dict[str, int] = field(default_factory=dict)

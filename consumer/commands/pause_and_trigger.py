@@ -26,7 +26,7 @@ class LockedJob:
 
 @dataclass(frozen=True, slots=True)
 class PauseChange:
-    """What the pauses and resumes of a step make of one job."""
+    """The change of one job by the pauses and resumes of a step."""
 
     status: JobStatus
     pause_revision: int
@@ -34,7 +34,7 @@ class PauseChange:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """What the pauses and resumes of a step come to: an answer to each, and the changes of the jobs that change."""
+    """The result of a step's pauses and resumes: an answer to each, and the changes of the jobs that change."""
 
     answers: list[Answer] = field(default_factory=list)
     changes: dict[str, PauseChange] = field(default_factory=dict)

@@ -43,8 +43,8 @@ class WaitingMessage(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class MeantMessages:
-    """What the commands of a step come to: the messages that each of them is carried out for, and an error where it
-    may not be. `of_jobs` has the positions of commands whose id may be that of a job, too.
+    """The delayed messages that each command of a step is carried out for, and an error where it may not be. `of_jobs`
+    has the positions of commands whose id may be that of a job, too.
     """
 
     of_command: list[list[WaitingMessage]] = field(default_factory=list)

@@ -22,7 +22,7 @@ select id, job_id, idempotency_key, topic, due_at, finished_at, retry_count + 1 
 
 @dataclass(frozen=True, slots=True)
 class ReplayFilter:
-    """Which failed deliveries to find. A field that is None has no effect."""
+    """Selects failed deliveries. A field that is None has no effect."""
 
     delivery_ids: Sequence[int] | None = None
     job_ids: Sequence[str] | None = None

@@ -22,7 +22,7 @@ PUBLISH_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look has found, the oldest first. `all_seen` says that the queue had no more."""
+    """The messages that a look has found, the oldest first. `all_seen` says that the queue had no more."""
 
     messages: list[KeptMessage]
     all_seen: bool

@@ -17,7 +17,7 @@ MAX_MESSAGES_OF_ID = 100
 
 @dataclass(frozen=True, slots=True)
 class WantedMessages:
-    """Which delayed messages. `since` and `until` bound the moment at which they are due. `exchange` is the target."""
+    """Selects delayed messages. `since` and `until` bound the due moment; `exchange` is the target."""
 
     exchange: str | None = None
     routing_key: str | None = None

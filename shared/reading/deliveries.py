@@ -23,7 +23,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveriesWanted:
-    """Which deliveries. `topic` includes the topics below it; `reason` is the beginning of a failure's reason."""
+    """Selects deliveries. `topic` includes the topics below it; `reason` is the beginning of a failure's reason."""
 
     state: DeliveryState = DeliveryState.FAILED
     job_id: str | None = None

@@ -19,7 +19,7 @@ MAX_HISTORY_ROWS_READ = 20_000
 
 @dataclass(frozen=True, slots=True)
 class HistoryWanted:
-    """Which entries: all but what went as planned. `search` is any part of an id; `by` is any part of who sent it."""
+    """Selects entries: all but what went as planned. `search` is any part of an id; `by` is any part of who sent it."""
 
     search: str | None = None
     by: str | None = None

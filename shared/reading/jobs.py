@@ -39,7 +39,7 @@ ROWS_AT_BEGINNING = 500
 
 
 class JobState(StrEnum):
-    """Which jobs to list. Each has its order, and with it the meaning of a row's `moment`."""
+    """The states by which jobs are listed. Each has its order, and with it the meaning of a row's `moment`."""
 
     ALL = "all"  # by id
     PENDING = "pending"  # by the next ring, or the next try of a job that the broker has refused
@@ -51,8 +51,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which jobs. `search` is any part of an id, in upper or lower case; `topic` includes the topics below it; `since`
-    and `until` bound the moment by which the state is sorted, for all jobs the end or the next ring.
+    """Selects jobs. `search` is any part of an id, in upper or lower case; `topic` includes the topics below it;
+    `since` and `until` bound the moment by which the state is sorted, for all jobs the end or the next ring.
     """
 
     state: JobState = JobState.PENDING

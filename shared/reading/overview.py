@@ -216,7 +216,7 @@ async def read_instances(connection: Connection, seen_within: timedelta) -> list
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How the whole installation stands, by one clock."""
+    """The state of the whole installation, by one clock."""
 
     now: datetime
     schema_version: int
