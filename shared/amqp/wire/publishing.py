@@ -20,12 +20,10 @@ from struct import Struct, error
 from typing import Any
 from uuid import uuid4
 
-import pamqp.frame
 from aiormq.abc import ChannelFrame
 from aiormq.channel import Channel
 from msgspec.structs import replace
 from pamqp import encode
-from pamqp.commands import Basic
 
 from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
 from shared.amqp.wire.deliveries import (
@@ -63,13 +61,13 @@ _CORRELATION_ID, _REPLY_TO, _MESSAGE_ID, _TIMESTAMP, _TYPE, _APP_ID = 1 << 10, 1
 _header_frame = Struct(">BHIHHQH").pack
 _body_frame = Struct(">BHI").pack
 _after_header = Struct(">BBHI").pack
-# Of a raw message. _publish_start: type 1, channel, size; class, method, a reserved number, length of the exchange's
-# name. _publish_end: the bits, the end of the frame. _raw_header_frame: as _header_frame, without the flags.
+# _publish_start: type 1, channel, size; class, method, a reserved number, length of the exchange's name. _publish_end:
+# the bits, of which the first is mandatory, and the end of the frame. _raw_header_frame: as _header_frame, without the
+# flags, which a raw message has in its header.
 _publish_start = Struct(">BHIHHHB").pack
 _publish_end = Struct(">BB").pack
 _raw_header_frame = Struct(">BHIHHQ").pack
 _PUBLISH_METHOD = 40
-_MANDATORY = 1
 # Class, method, reserved number, two lengths and the bits.
 _PUBLISH_SIZE = 9
 _timestamp = Struct(">Q").pack
@@ -267,22 +265,17 @@ def publish_frames(message: OutgoingMessage, message_id: str, channel: int, max_
     flags, properties = _properties(message, message_id)
     if message.short_headers is not None and max_body < HEADER_START + len(properties):
         flags, properties = _properties(replace(message, headers=message.short_headers), message_id)
-    publish = _publish_frame(message.exchange, message.routing_key, message.mandatory, channel)
+    publish = _publish_frame(message.exchange, message.routing_key.encode(), message.mandatory, channel)
     header = _header_frame(2, channel, HEADER_START + len(properties), BASIC, 0, size, flags)
     return b"".join((publish, header, properties, *_end_and_body(body, channel, max_body)))
 
 
 def raw_frames(message: RawMessage, channel: int, max_body: int) -> bytes:
     """Return the frames that publish a message with the properties that it came with. A queue has to take it."""
-    exchange, key, header = message.exchange.encode(), message.routing_key, message.header
-    size = _PUBLISH_SIZE + len(exchange) + len(key)
+    header = message.header
     return b"".join(
         (
-            _publish_start(METHOD, channel, size, BASIC, _PUBLISH_METHOD, 0, len(exchange)),
-            exchange,
-            bytes((len(key),)),
-            key,
-            _publish_end(_MANDATORY, FRAME_END),
+            _publish_frame(message.exchange, message.routing_key, True, channel),
             _raw_header_frame(2, channel, HEADER_START - FLAGS_SIZE + len(header), BASIC, 0, len(message.body)),
             header,
             *_end_and_body(message.body, channel, max_body if max_body > 0 else NO_LIMIT),
@@ -381,6 +374,8 @@ def _table(headers: Mapping[str, Any]) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _publish_frame(exchange: str, routing_key: str, mandatory: bool, channel: int) -> bytes:
-    publish = Basic.Publish(exchange=exchange, routing_key=routing_key, mandatory=mandatory)
-    return pamqp.frame.marshal(publish, channel)
+def _publish_frame(exchange: str, routing_key: bytes, mandatory: bool, channel: int) -> bytes:
+    name = exchange.encode()
+    size = _PUBLISH_SIZE + len(name) + len(routing_key)
+    start = _publish_start(METHOD, channel, size, BASIC, _PUBLISH_METHOD, 0, len(name))
+    return b"".join((start, name, bytes((len(routing_key),)), routing_key, _publish_end(mandatory, FRAME_END)))
