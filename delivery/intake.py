@@ -119,15 +119,14 @@ class DueHandler:
         return inserted
 
     def _observe(self, messages: Sequence[IncomingMessage], results: Sequence[Result]) -> None:
+        self.metrics.stored.inc(sum(isinstance(result, Stored) and result.is_new for result in results))
         for message, result in zip(messages, results, strict=True):
             if isinstance(result, Unreadable):
                 self.metrics.parked.inc()
                 get_log().warning("event_parked", errors=list(result.errors), **_trace(message))
             elif isinstance(result, Replayed):
                 get_log().info("deliveries_replayed", deliveries=result.deliveries)
-            elif result.is_new:
-                self.metrics.stored.inc()
-            else:
+            elif not result.is_new:
                 self.metrics.duplicates.inc()
                 get_log().info("duplicate_dropped", idempotency_key=result.idempotency_key, **_trace(message))
 

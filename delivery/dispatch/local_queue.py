@@ -175,7 +175,7 @@ class LocalQueue:
         wait.
         """
         rows = self._hosts.get(host, NO_ROWS)
-        return self.room_of(host, now) > 0 and 2 * rows.not_called <= self._ahead(host, rows)
+        return 2 * rows.not_called <= self._ahead(host, rows) and self.room_of(host, now) > 0
 
     # The moves of rows.
 

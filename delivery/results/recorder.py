@@ -96,6 +96,8 @@ class Recorder:
         )
         reached(Point.DELIVERY_RECORDED)
         self.announcer.wake()
+        ended = [update.status for update, kept in zip(updates, written, strict=True) if kept]
+        self.metrics.completed.inc(ended.count(DeliveryStatus.COMPLETED))
         in_detail = get_log().is_enabled_for(logging.DEBUG)
         for update, kept in zip(updates, written, strict=True):
             try:
@@ -125,7 +127,6 @@ class Recorder:
             self.metrics.lateness[Stage.FIRST_ATTEMPT].observe((attempt.started_at - delivery.due_at).total_seconds())
         match update.status:
             case DeliveryStatus.COMPLETED:
-                self.metrics.completed.inc()
                 if in_detail:
                     _log_about(update).debug("delivered")
                 delivered_at = attempt.started_at + attempt.duration
