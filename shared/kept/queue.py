@@ -17,6 +17,7 @@ from shared.runtime.loops import Stop
 MAX_KEPT_MESSAGES = 10_000
 MAX_KEPT_BYTES = 256 * 1024 * 1024
 QUIET_SECONDS = 0.5
+BATCH_WAIT_SECONDS = 0.05
 PUBLISH_TIMEOUT = 10.0
 
 
@@ -40,17 +41,26 @@ class KeptQueue:
         found: list[KeptMessage] = []
         size = 0
         while len(found) < limit and size < MAX_KEPT_BYTES:
-            batch: list[IncomingMessage] = []
-            try:
-                async with asyncio.timeout(QUIET_SECONDS):
-                    batch = await self.inbox.next_batch(limit - len(found), 0.05, Stop())
-            except TimeoutError:
-                return Found(found, all_seen=True)
-            if not batch:
+            batch = await self._next_batch(limit - len(found))
+            if not batch and self.inbox.is_lost:
                 raise ConnectionError("the broker connection was lost")
+            if not batch:
+                return Found(found, all_seen=True)
             found += (self.kind.read(message) for message in batch)
             size += sum(len(message.body) for message in batch)
         return Found(found, all_seen=False)
+
+    async def _next_batch(self, size: int) -> list[IncomingMessage]:
+        """Return the next messages, or none if none has come for QUIET_SECONDS or the channel is lost.
+
+        The wait is ended by a stop and not by a timeout: a timeout would drop what the inbox has gathered already.
+        """
+        quiet = Stop()
+        end_of_wait = asyncio.get_running_loop().call_later(QUIET_SECONDS, quiet.request)
+        try:
+            return await self.inbox.next_batch(size, BATCH_WAIT_SECONDS, quiet)
+        finally:
+            end_of_wait.cancel()
 
     async def send_again(self, chosen: Sequence[KeptMessage]) -> list[KeptMessage]:
         """Publish the messages as they were, then take those out of the queue that the broker has confirmed. Return the
