@@ -57,10 +57,10 @@ async def _read(visit: Visit) -> dict[str, Any]:
     after = filters.place("after", MessageCursor.parse)
     async with visit.console.reading() as connection:
         page = await list_messages(connection, wanted, PAGE_MESSAGES, after)
-        exchanges = await list_exchanges(connection) if after is None else []
+        exchanges = await list_exchanges(connection, MAX_SHOWN_EXCHANGES) if after is None else []
     return {
         "messages": page.messages,
-        "exchanges": exchanges[:MAX_SHOWN_EXCHANGES],
+        "exchanges": exchanges,
         "next": str(page.next) if page.next else None,
         "is_first": after is None,
         "filters": {name: visit.query.get(name, "") for name in MESSAGE_FILTERS},

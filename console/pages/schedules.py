@@ -21,7 +21,7 @@ PAGE_JOBS = 50
 MAX_CHOSEN = 200
 # Fewer than the command line reads: a page has to be there at once.
 MAX_WALKS_OF_PAGE = 2
-MAX_ROWS_COUNTED_OF_PAGE = 20_000
+MAX_ROWS_COUNTED_OF_PAGE = 10_001
 STATES = (JobState.PENDING, JobState.REFUSED, JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.ALL)
 FILTERS = ("search", "topic", "label", "since", "until")
 

@@ -40,7 +40,7 @@ class ListedExchange:
     next_due_at: datetime | None
 
 
-async def list_exchanges(connection: Connection) -> list[ListedExchange]:
+async def list_exchanges(connection: Connection, limit: int = MAX_LISTED_EXCHANGES) -> list[ListedExchange]:
     """Return the exchanges, the open ones first."""
-    rows = await connection.fetch(LIST_EXCHANGES, MAX_COUNTED_OF_EXCHANGE, MAX_LISTED_EXCHANGES)
+    rows = await connection.fetch(LIST_EXCHANGES, MAX_COUNTED_OF_EXCHANGE, limit)
     return [ListedExchange(**{**dict(row), "exchange": exchange_label(row["exchange"])}) for row in rows]

@@ -12,6 +12,8 @@ from shared.contract.fields import format_instant, parse_date_time
 from shared.postgres.pool import Connection
 
 MAX_DELIVERY_ROWS_READ = 20_000
+# How many rows the short walk reads for each row of the page.
+ROWS_FOR_EACH = 20
 MAX_HOSTS = 100
 
 
@@ -107,12 +109,13 @@ select id, finished_at as moment, {_FITS} and $8::text is not null as fits from 
    and (finished_at, id) < (coalesce($5, 'infinity'), coalesce($6::bigint, 0))
  order by finished_at desc, id desc limit $7
 """  # noqa: S608
+# Within bounds, and not equal: else Postgres may walk the primary key, past the deliveries of all other jobs.
 _OF_JOB = f"""
 select id, coalesce(finished_at, next_attempt_at) as moment,
        {_FITS} and case $8::text when 'OPEN' then finished_at is null else status = $8::text end as fits
   from deliveries
- where job_id = $1 and ($5::timestamptz is null or id < $6::bigint)
- order by id desc limit $7
+ where job_id >= $1 and job_id <= $1 and ($5::timestamptz is null or id < $6::bigint)
+ order by job_id desc, id desc limit $7
 """  # noqa: S608
 _COLUMNS = """d.id, job_id, topic, sequence, status, host, retry_count, max_retries, due_at, next_attempt_at,
              finished_at, failure_reason, replay_of,
@@ -144,8 +147,18 @@ LIST_DELIVERIES_OF_JOB = _page(_OF_JOB)
 async def list_deliveries(
     connection: Connection, wanted: DeliveriesWanted, limit: int, after: DeliveryPlace | None = None
 ) -> DeliveryPage:
-    """Return up to `limit` deliveries behind the place, or from the start."""
-    rows_to_read = MAX_DELIVERY_ROWS_READ if wanted.has_filter else limit
+    """Return up to `limit` deliveries behind the place, or from the start. Most pages are full after a short walk."""
+    page = await _walk_once(connection, wanted, limit, after, min(limit * ROWS_FOR_EACH, MAX_DELIVERY_ROWS_READ))
+    if page.next is None or len(page.deliveries) == limit:
+        return page
+    more = await _walk_once(connection, wanted, limit - len(page.deliveries), page.next, MAX_DELIVERY_ROWS_READ)
+    return DeliveryPage(page.deliveries + more.deliveries, more.next)
+
+
+async def _walk_once(
+    connection: Connection, wanted: DeliveriesWanted, limit: int, after: DeliveryPlace | None, max_rows: int
+) -> DeliveryPage:
+    rows_to_read = max(limit, max_rows) if wanted.has_filter else limit
     statement = LIST_DELIVERIES_OF_JOB if wanted.job_id is not None else LIST_DELIVERIES[wanted.state]
     rows = await connection.fetch(
         statement,
@@ -169,7 +182,9 @@ async def list_deliveries(
     return DeliveryPage(found, None)
 
 
-NEWEST_OF_JOB = f"select {_COLUMNS} from deliveries as d where job_id = $1 order by id desc limit $2"  # noqa: S608
+NEWEST_OF_JOB = f"""
+select {_COLUMNS} from deliveries as d where job_id >= $1 and job_id <= $1 order by job_id desc, id desc limit $2
+"""  # noqa: S608
 
 
 async def newest_deliveries(connection: Connection, job_id: str, limit: int) -> list[ListedDelivery]:

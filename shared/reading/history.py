@@ -15,6 +15,8 @@ from shared.postgres.pool import Connection
 from shared.why.facts import Entry
 
 MAX_HISTORY_ROWS_READ = 20_000
+# How many rows the short walk reads for each row of the page.
+ROWS_FOR_EACH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,18 @@ select last.at as last_at, last.job_id as last_id, last.rows_read, fitting.*
 async def list_changes(
     connection: Connection, wanted: HistoryWanted, limit: int, after: Place | None = None
 ) -> HistoryPage:
-    """Return up to `limit` entries, the newest first, behind the place."""
-    has_filter = bool(wanted.search or wanted.by or wanted.what)
-    rows_to_read = MAX_HISTORY_ROWS_READ if has_filter else limit
+    """Return up to `limit` entries, the newest first, behind the place. Most pages are full after a short walk."""
+    page = await _walk_once(connection, wanted, limit, after, min(limit * ROWS_FOR_EACH, MAX_HISTORY_ROWS_READ))
+    if page.next is None or len(page.changes) == limit:
+        return page
+    more = await _walk_once(connection, wanted, limit - len(page.changes), page.next, MAX_HISTORY_ROWS_READ)
+    return HistoryPage(page.changes + more.changes, more.next)
+
+
+async def _walk_once(
+    connection: Connection, wanted: HistoryWanted, limit: int, after: Place | None, max_rows: int
+) -> HistoryPage:
+    rows_to_read = max(limit, max_rows) if wanted.search or wanted.by or wanted.what else limit
     at = after.at if after else wanted.until
     rows = await connection.fetch(
         CHANGES, wanted.search, wanted.by, list(wanted.what), at, after.job_id if after else None, rows_to_read, limit

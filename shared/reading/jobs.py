@@ -1,8 +1,8 @@
 """Lists, searches, counts and reads jobs, for the command line and the console. A query walks an index from where the
-one before ended, reads MAX_ROWS_A_WALK rows at most, and keeps those that match; a page takes MAX_WALKS queries at
-most. So its cost does not grow with the table. A page may be short, or empty: `Page.next` tells whether it is the last.
-Open jobs with a label are walked by that label, in the order of their ids; those of a topic with MAX_ROWS_OF_TOPIC open
-jobs at most are read by that topic.
+one before ended, reads MAX_ROWS_A_WALK rows at most, and keeps those that match; a page takes a short walk, and
+MAX_WALKS others at most. So its cost does not grow with the table. A page may be short, or empty: `Page.next` tells
+whether it is the last. Open jobs with a label are walked by that label, in the order of their ids; those of a topic
+with MAX_ROWS_OF_TOPIC open jobs at most are read by that topic.
 """
 
 from collections.abc import Mapping
@@ -32,6 +32,8 @@ from shared.reading.job_walks import (
 MAX_PAGE_ROWS = 10_000
 MAX_ROWS_A_WALK = 20_000
 MAX_WALKS = 10
+# How many rows the short walk reads for each row of the page.
+ROWS_FOR_EACH = 20
 MAX_COUNT = 10_000
 MAX_ROWS_COUNTED = 100_000
 MAX_ROWS_OF_TOPIC = 10_000
@@ -153,14 +155,16 @@ class Walk:
 async def list_jobs(
     connection: Connection, wanted: Wanted, limit: int, after: Cursor | None = None, walks: int | None = None
 ) -> Page:
-    """Return up to `limit` jobs behind the cursor, or from the start, by MAX_WALKS walks unless `walks` says fewer."""
+    """Return up to `limit` jobs behind the cursor, or from the start: by a short walk, after which most pages are full,
+    and by MAX_WALKS walks unless `walks` says fewer.
+    """
     limit = min(limit, MAX_PAGE_ROWS)
     walk = await _choose_walk(connection, wanted)
-    page = await _walk_once(connection, walk, wanted, limit, after)
-    for _ in range((walks or MAX_WALKS) - 1):
+    page = await _walk_once(connection, walk, wanted, limit, after, min(limit * ROWS_FOR_EACH, MAX_ROWS_A_WALK))
+    for _ in range(walks or MAX_WALKS):
         if page.next is None or len(page.jobs) == limit:
             break
-        more = await _walk_once(connection, walk, wanted, limit - len(page.jobs), page.next)
+        more = await _walk_once(connection, walk, wanted, limit - len(page.jobs), page.next, MAX_ROWS_A_WALK)
         page = Page(page.jobs + more.jobs, more.next)
     return page
 
@@ -175,8 +179,10 @@ async def _choose_walk(connection: Connection, wanted: Wanted) -> Walk:
     return Walk(LIST_JOBS[wanted.state], COUNT_JOBS[wanted.state])
 
 
-async def _walk_once(connection: Connection, walk: Walk, wanted: Wanted, limit: int, after: Cursor | None) -> Page:
-    rows_to_read = max(limit, MAX_ROWS_A_WALK) if wanted.has_filter else limit
+async def _walk_once(  # noqa: PLR0913, PLR0917 - what it walks, and how far
+    connection: Connection, walk: Walk, wanted: Wanted, limit: int, after: Cursor | None, max_rows: int
+) -> Page:
+    rows_to_read = max(limit, max_rows) if wanted.has_filter else limit
     given = (*_bounds(wanted), *_place(after), rows_to_read, wanted.state, _labels(wanted))
     rows = await connection.fetch(walk.listing, *given, *walk.further, limit)
     if not rows:

@@ -46,11 +46,12 @@ def _entry(row: dict[str, Any]) -> Entry:
     return Entry(**{**row, "details": orjson.loads(row["details"] or b"{}")})
 
 
+# Within bounds, and not equal: else Postgres may walk the primary key, past the deliveries of all other jobs.
 READ_LAST_DELIVERIES = """
 select d.id, d.sequence, d.due_at, d.trigger_id, d.status, d.host, coalesce(a.number, 0) as attempts,
        d.max_retries + 1 as attempts_allowed, d.next_attempt_at, d.finished_at, d.failure_reason, d.secret,
        a.status_code as last_status_code, a.error as last_error, a.answer as last_answer
-  from (select * from deliveries where job_id = $1 order by id desc limit $2) d
+  from (select * from deliveries where job_id >= $1 and job_id <= $1 order by job_id desc, id desc limit $2) d
   left join lateral (
       select number, status_code, error, answer from delivery_attempts
        where delivery_id = d.id order by number desc limit 1) a on true
