@@ -43,6 +43,7 @@ def list_(
     ] = False,
     topic: Topic = None,
     label: Label = None,
+    owner: Annotated[str | None, typer.Option(help="The AMQP user to whom the jobs belong.", metavar="USER")] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
@@ -68,7 +69,8 @@ def list_(
     duebell list --state cancelled --from -7d --json
     """
     chosen = JobState.REFUSED if refused else state or (JobState.ALL if search else JobState.PENDING)
-    options = {"--state": chosen.value, "--search": search, "--topic": topic, "--from": since, "--to": until,
+    options = {"--state": chosen.value, "--search": search, "--topic": topic, "--owner": owner,
+               "--from": since, "--to": until,
                "--limit": None if limit == DEFAULT_LIMIT else str(limit)}  # fmt: skip
 
     async def look(out: Output) -> None:
@@ -81,6 +83,7 @@ def list_(
             moment("--from", since),
             moment("--to", until),
             labels_of("--label", label),
+            owner,
         )
         async with Stores.from_environment().database() as connection:
             page = await _read(connection, wanted, limit, _cursor(after))

@@ -53,6 +53,7 @@ async def list_schedules(call: Call) -> Reply:
         filters.moment("since"),
         filters.moment("until"),
         filters.labels("label"),
+        filters.text("owner"),
     )
     after, limit = filters.place("after", Cursor.parse), _limit(call)
     _refuse(filters.problems)
@@ -184,6 +185,7 @@ READING_OPERATIONS = (
             Parameter("search", "any part of an id"),
             _TOPIC,
             Parameter("label", "key=value; several with commas between them"),
+            Parameter("owner", "the AMQP user to whom they belong"),
             Parameter("since", "an instant, or a local time of `timezone`"),
             Parameter("until", "an instant, or a local time of `timezone`"),
             _ZONE, _AFTER, _LIMIT,

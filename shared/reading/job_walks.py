@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 # Parameters of each walk: $1 search, $2 topic, $3 since, $4 until, $5 and $6 the cursor, $7 how many rows to read, $8
-# the state, $9 labels; of a walk by a label, $10 the label. A walk yields ids in its order; `fits` tells which of them
-# match.
+# the state, $9 labels, $10 the owner; of a walk by a label, $11 the label. A walk yields ids in its order; `fits` tells
+# which of them match.
 _MATCHES = """($1::text is null or strpos(lower(id), lower($1)) > 0)
        and ($2::text is null or topic = $2 or starts_with(topic, $2 || '.'))
-       and ($9::jsonb is null or labels @> $9)"""
+       and ($9::jsonb is null or labels @> $9)
+       and ($10::text is null or owner = $10)"""
 
 _READY = f"""
 select id, next_run_at as moment, {_MATCHES} as fits from jobs
@@ -78,7 +79,7 @@ select labeled.key as id, null::timestamptz as moment,
        and ($4::timestamptz is null or coalesce(retry_at, next_run_at) < $4) as fits
   -- job_labels is in the order of bytes, and the key of jobs in that of the database.
   from (select job_id, job_id collate "default" as key from job_labels
-         where label = $10::text and job_id > coalesce($6::text, '') and $5::timestamptz is null
+         where label = $11::text and job_id > coalesce($6::text, '') and $5::timestamptz is null
          order by job_id limit $7::int) as labeled
   left join lateral (select * from jobs where jobs.id = labeled.key limit 1) as job on true
  order by labeled.job_id
@@ -131,11 +132,11 @@ _WALKS: Mapping[str, str] = {
     "done": _ENDED,
     "cancelled": _CANCELLED,
 }
-LIST_JOBS = {state: _page(walk, "$10") for state, walk in _WALKS.items()}
+LIST_JOBS = {state: _page(walk, "$11") for state, walk in _WALKS.items()}
 COUNT_JOBS = {state: _COUNT.format(walk=walk) for state, walk in _WALKS.items()}
-LIST_LABELED = _page(_LABELED, "$11")
+LIST_LABELED = _page(_LABELED, "$12")
 COUNT_LABELED = _COUNT.format(walk=_LABELED)
-LIST_OF_TOPIC = _page(_OF_TOPIC, "$10")
+LIST_OF_TOPIC = _page(_OF_TOPIC, "$11")
 COUNT_OF_TOPIC = _COUNT.format(walk=_OF_TOPIC)
 
 # '/' comes right after '.' in the order of bytes.

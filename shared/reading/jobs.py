@@ -54,7 +54,8 @@ class JobState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Selects jobs. `search` is any part of an id, in upper or lower case; `topic` includes the topics below it;
-    `since` and `until` bound the moment by which the state is sorted, for all jobs the end or the next ring.
+    `since` and `until` bound the moment by which the state is sorted, for all jobs the end or the next ring; `owner` is
+    the AMQP user to whom they belong.
     """
 
     state: JobState = JobState.PENDING
@@ -63,13 +64,15 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)  # all of them
+    owner: str | None = None
 
     @property
     def has_filter(self) -> bool:
         """Tell whether rows are read that may not match."""
         by_state = self.state in {JobState.REFUSED, JobState.DONE}
         by_moment = self.state is JobState.ALL and (self.since is not None or self.until is not None)
-        return by_state or by_moment or self.search is not None or self.topic is not None or bool(self.labels)
+        texts = (self.search, self.topic, self.owner)
+        return by_state or by_moment or any(text is not None for text in texts) or bool(self.labels)
 
     @property
     def is_open(self) -> bool:
@@ -183,7 +186,7 @@ async def _walk_once(  # noqa: PLR0913, PLR0917 - what it walks, and how far
     connection: Connection, walk: Walk, wanted: Wanted, limit: int, after: Cursor | None, max_rows: int
 ) -> Page:
     rows_to_read = max(limit, max_rows) if wanted.has_filter else limit
-    given = (*_bounds(wanted), *_place(after), rows_to_read, wanted.state, _labels(wanted))
+    given = (*_bounds(wanted), *_place(after), rows_to_read, wanted.state, _labels(wanted), wanted.owner)
     rows = await connection.fetch(walk.listing, *given, *walk.further, limit)
     if not rows:
         return Page([], None)
@@ -204,7 +207,7 @@ async def count_jobs(connection: Connection, wanted: Wanted, max_rows: int | Non
     """Count the jobs that match, to MAX_COUNT, of `max_rows` rows, or of MAX_ROWS_COUNTED if that is None."""
     rows_to_read = (max_rows or MAX_ROWS_COUNTED) if wanted.has_filter else MAX_COUNT + 1
     walk = await _choose_walk(connection, wanted)
-    given = (*_bounds(wanted), *_place(None), rows_to_read, wanted.state, _labels(wanted))
+    given = (*_bounds(wanted), *_place(None), rows_to_read, wanted.state, _labels(wanted), wanted.owner)
     row = await connection.fetchrow(walk.counting, *given, *walk.further)
     if row is None:
         raise LookupError("a query without a condition gave no row")

@@ -111,6 +111,20 @@ async def test_jobs_are_found_by_part_of_the_id_topic_and_moment(
     assert await count_jobs(database, Wanted(everything, topic="a")) == Count(5, more=False)
 
 
+async def test_jobs_are_listed_by_their_owner(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    await eight_jobs(database)
+    await database.execute("update jobs set owner = 'shop' where id in ('job-1', 'job-2', 'job-5')")
+    await database.execute("update jobs set owner = 'shop-2' where id = 'job-0'")
+    for rows_read in (jobs.MAX_ROWS_A_WALK, 1):
+        monkeypatch.setattr(jobs, "MAX_ROWS_A_WALK", rows_read)
+        monkeypatch.setattr(jobs, "MAX_WALKS", rows_read)
+        assert await ids(database, Wanted(JobState.ALL, owner="shop")) == ["job-1", "job-2", "job-5"]
+        assert await ids(database, Wanted(JobState.PENDING, owner="shop")) == ["job-1", "job-2"]
+        assert await ids(database, Wanted(JobState.PENDING, topic="a", owner="shop")) == ["job-1"]
+        assert await ids(database, Wanted(JobState.PENDING, owner="sho")) == []
+    assert await count_jobs(database, Wanted(JobState.PENDING, owner="shop")) == Count(2, more=False)
+
+
 async def test_ids_that_begin_with_a_text_are_found_in_their_order_at_once(database: Any) -> None:
     await eight_jobs(database)
     assert [job.id for job in await find_by_beginning(database, "job-", 3)] == ["job-0", "job-1", "job-2"]
@@ -124,7 +138,7 @@ async def test_jobs_of_a_rare_topic_are_read_by_that_topic(database: Any) -> Non
     await database.execute("update jobs set topic = 'rare' where id like '%777'")
     await database.execute("update jobs set topic = 'rare.below' where id like '%778'")
     await database.execute("vacuum analyze jobs")
-    bounds = ("null", "'rare'", "null", "null", "null", "null", "20000", "'pending'", "null")
+    bounds = ("null", "'rare'", "null", "null", "null", "null", "20000", "'pending'", "null", "null")
     for statement, further in ((LIST_OF_TOPIC, ("50",)), (COUNT_OF_TOPIC, ())):
         plan = await explain(database, statement, *bounds, *further)
         assert {node.get("Index Name") for node in nodes(plan)} - {None, "jobs_pkey"} == {"jobs_by_topic"}
@@ -168,7 +182,7 @@ async def test_a_list_by_label_walks_the_label_and_reads_jobs_by_their_key(datab
     await insert_due(database, 5_000)
     await database.execute("update jobs set labels = jsonb_build_object('team', (payload #>> '{}')::int % 10)")
     await database.execute("vacuum analyze jobs, job_labels")
-    bounds = ("null", "null", "null", "null", "null", "'job-000100'", "500", "'pending'", "'{}'", "'team=1'")
+    bounds = ("null", "null", "null", "null", "null", "'job-000100'", "500", "'pending'", "'{}'", "null", "'team=1'")
     for statement, further in ((LIST_LABELED, ("50",)), (COUNT_LABELED, ())):
         plan = await explain(database, statement, *bounds, *further)
         assert {node.get("Index Name") for node in nodes(plan)} - {None} == {"job_labels_pkey", "jobs_pkey"}
@@ -212,7 +226,7 @@ async def test_every_list_and_count_walks_an_index_from_where_it_begins(database
     for state in JobState:
         after = ("null", "'later-'") if state is JobState.ALL else ("now()", "'later-'")
         for search in ("null", "'abc'"):
-            bounds = (search, "null", "null", "null", *after, "500", f"'{state}'", "null")
+            bounds = (search, "null", "null", "null", *after, "500", f"'{state}'", "null", "null")
             for statement, further in ((LIST_JOBS[state], ("50",)), (COUNT_JOBS[state], ())):
                 plan = await explain(database, statement, *bounds, *further)
                 scans = [node for node in nodes(plan) if node.get("Relation Name") == "jobs"]
