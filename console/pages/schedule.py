@@ -13,6 +13,7 @@ from console.foretelling import rule_in_words, upcoming_of, webhook_url
 from console.web.context import Visit
 from console.web.forms import Form
 from console.web.streams import LIST_SECONDS, live
+from console.web.visitors import has_zone
 from shared.reading.deliveries import newest_deliveries, read_attempts
 from shared.reading.jobs import Job, read_job
 from shared.recurrence import RuleSpec
@@ -53,7 +54,8 @@ async def _read(visit: Visit) -> dict[str, Any]:
         job = await read_job(connection, job_id)
         deliveries = await newest_deliveries(connection, job_id, DELIVERIES_SHOWN)
         attempts = await read_attempts(connection, [one.id for one in deliveries])
-    explanation = explain(facts if visit.user.sees_payloads else facts.without_answers(), visit.zone)
+    shown = facts if visit.user.sees_payloads else facts.without_answers()
+    explanation = explain(shown, visit.zone, by_rules_clock=not has_zone(visit.request))
     verdict: Answer | None = None
     rule = RuleSpec.from_json(job.rule) if job and job.rule else None
     upcoming = upcoming_of(job, rule)

@@ -99,8 +99,3 @@ class Visit:
     @property
     def query(self) -> Mapping[str, str]:
         return self.request.query_params
-
-    @property
-    def wants_fragment(self) -> bool:
-        """Whether htmx asks for a part of the page."""
-        return self.request.headers.get("HX-Request") == "true"

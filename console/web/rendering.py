@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from console.web.context import Visit
-from console.web.visitors import THEME_COOKIE, THEMES, ZONE_COOKIE
+from console.web.visitors import THEME_COOKIE, THEMES, has_zone
 from shared.contract.fields import format_instant
 from shared.reading.times import describe_distance, describe_duration
 from shared.version import VERSION
@@ -66,7 +66,7 @@ class Renderer:
             here=visit.request.scope["path"],
             theme=theme if theme in THEMES else "",
             zone=str(visit.zone),
-            zone_chosen=ZONE_COOKIE in visit.request.cookies,
+            zone_chosen=has_zone(visit.request),
             here_with_query=here_with_query(visit),
             now=visit.now,
             when=times.when,

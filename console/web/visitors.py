@@ -76,6 +76,11 @@ def _is_asked_on_loopback(headers: Headers) -> bool:
     return name.lower() in LOOPBACK_NAMES
 
 
+def has_zone(request: Request) -> bool:
+    """Tell whether the page's script or the form has set the reader's zone."""
+    return ZONE_COOKIE in request.cookies
+
+
 def zone_of(request: Request) -> ZoneInfo:
     """Return the reader's zone, as the page's script or the form set it; UTC if neither did."""
     name = request.cookies.get(ZONE_COOKIE, "")

@@ -28,11 +28,11 @@ from shared.why.pending import explain_pending
 from shared.why.sentences import Times
 
 
-def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
+def explain(facts: Facts, zone: tzinfo | None = None, *, by_rules_clock: bool = True) -> Explanation:
     """Say why the job has or has not fired. Times are told in the zone of its rule, or else in `zone`, None being that
-    of this machine.
+    of this machine; always in `zone` if they are not told by the rule's clock.
     """
-    times = Times(facts, zone)
+    times = Times(facts, zone, by_rules_clock=by_rules_clock)
     newest = _newest_entry(facts)
     if facts.job is not None:
         return _explain_job(facts, facts.job, newest, times)

@@ -11,11 +11,13 @@ MAX_ANSWER_LENGTH = 120
 
 
 class Times:
-    """Tells instants in the zone of the job's rule, or in that of the reader if it has none."""
+    """Tells instants in the zone of the job's rule, or in that of the reader: if the job has no rule, or if the rule's
+    clock is not asked for.
+    """
 
-    def __init__(self, facts: Facts, zone: tzinfo | None) -> None:
+    def __init__(self, facts: Facts, zone: tzinfo | None, *, by_rules_clock: bool = True) -> None:
         self._now = facts.now
-        self._zone = _zone_of_rule(facts) or zone
+        self._zone = (_zone_of_rule(facts) if by_rules_clock else None) or zone
 
     def at(self, instant: datetime | None) -> str:
         return "an unknown time" if instant is None else full_time(instant, self._zone, self._now)

@@ -164,6 +164,8 @@ def test_times_are_told_in_the_zone_of_the_reader(operator: Page) -> None:
     operator.get_by_label("Time zone").fill("Asia/Tokyo")
     operator.get_by_role("button", name="Save").click()
     expect(when).to_have_attribute("title", "Wed 2027-03-31 16:00:00 JST")
+    operator.goto("/schedule?id=report-weekly-revenue")  # its rule is in Europe/Berlin
+    expect(operator.get_by_label("Why", exact=True)).to_contain_text(re.compile(r" 1[45]:00:00 JST"))
     expect(operator.locator("footer")).to_contain_text("Asia/Tokyo")
 
 

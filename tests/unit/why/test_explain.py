@@ -30,6 +30,12 @@ def line(given: Facts) -> tuple[Cause, str]:
     return explanation.cause, explanation.line
 
 
+def test_times_are_told_by_the_clock_of_the_rule_unless_the_reader_has_a_zone() -> None:
+    given = facts(a_job(timezone="Asia/Tokyo"))
+    assert "JST" in explain(given, UTC).line
+    assert "UTC" in explain(given, UTC, by_rules_clock=False).line
+
+
 def test_an_id_that_no_command_has_named() -> None:
     assert line(facts()) == (
         Cause.NEVER_HEARD,
