@@ -52,7 +52,7 @@ async def show(visit: Visit) -> Response:
         raise not_allowed(OPERATORS_ONLY)
     again = visit.query.get("again", "").replace("\0", "")
     known = await read_known(visit, again) if again else None
-    filled = filled_again(known, sees_payloads=visit.user.sees_payloads) if known else {}
+    filled = filled_again(known, visit.zone, sees_payloads=visit.user.sees_payloads) if known else {}
     given = {name: value for name, value in visit.query.items() if name in EMPTY}
     values = {**EMPTY, "timezone": str(visit.zone), **filled, **given}
     return _page(visit, values, None)

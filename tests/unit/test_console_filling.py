@@ -3,19 +3,22 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
 
-from console.commands import Command, check_command
+from console.commands import Command, check_command, read
 from console.copying import as_command_line
 from console.filling import filled_again
 from console.foretelling import left_out
 from console.pages.new import EMPTY, content_of
+from consumer.commands.schedule import Schedule
 from shared.contract.messages import REQUEST_TYPE
 from shared.reading.jobs import Job
 from shared.recurrence import RuleSpec
 
+BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2026, 7, 10, 9, tzinfo=UTC)
 EVERY = RuleSpec("2026-01-01T00:00:00.5Z", every_seconds=90)
 WEBHOOK = {
@@ -31,7 +34,7 @@ JOB = Job(
 
 
 def sent_again(job: Job, *, sees_payloads: bool = True) -> dict[str, Any]:
-    content, problems = content_of({**EMPTY, **filled_again(job, sees_payloads=sees_payloads)})
+    content, problems = content_of({**EMPTY, **filled_again(job, BERLIN, sees_payloads=sees_payloads)})
     assert not problems
     return orjson.loads(orjson.dumps(content))  # type: ignore[no-any-return]
 
@@ -42,7 +45,7 @@ def test_the_form_is_filled_with_the_whole_schedule() -> None:
         "start_at": "2026-01-01T00:00:00.5Z", "misfire": "skip", "misfire_grace_seconds": 5, "webhook": WEBHOOK,
         "payload": orjson.loads(JOB.payload or ""),
     }  # fmt: skip
-    assert filled_again(JOB, sees_payloads=True)["payload"] == JOB.payload, "digit by digit"
+    assert filled_again(JOB, BERLIN, sees_payloads=True)["payload"] == JOB.payload, "digit by digit"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,24 @@ def test_the_form_is_filled_with_the_whole_schedule() -> None:
 def test_the_form_is_filled_with_the_whole_rule(rule: RuleSpec) -> None:
     sent = sent_again(replace(JOB, rule=rule.to_json()))
     assert sent.items() >= orjson.loads(rule.to_json()).items()
+
+
+@pytest.mark.parametrize(
+    ("moment", "at"),
+    [
+        ("2026-07-10T09:00:00Z", "2026-07-10T11:00:00"),
+        ("2026-07-10T09:00:00.000001Z", "2026-07-10T11:00:00.000001"),
+        ("2026-10-25T00:30:00Z", "2026-10-25T02:30:00+02:00"),
+        ("2026-10-25T01:30:00Z", "2026-10-25T02:30:00+01:00"),
+        ("2026-03-29T01:00:00Z", "2026-03-29T03:00:00"),
+    ],
+)
+def test_the_form_is_filled_with_the_moment(moment: str, at: str) -> None:
+    job = replace(JOB, rule=None, webhook=None, next_run_at=datetime.fromisoformat(moment))
+    assert filled_again(job, BERLIN, sees_payloads=True)["at"] == at
+    checked = read(Command(REQUEST_TYPE, {**sent_again(job), "timezone": "Europe/Berlin"}), 1000)
+    assert isinstance(checked, Schedule)
+    assert checked.next_run_at == job.next_run_at
 
 
 def test_what_was_hidden_is_not_sent_by_mistake() -> None:
