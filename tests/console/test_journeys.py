@@ -236,23 +236,23 @@ def test_on_a_phone_no_page_is_wider_than_the_screen(browser: Browser, console: 
     assert widths == dict.fromkeys(PAGES, 390)
 
 
-A_THOUSAND = """
+TEN_THOUSAND = """
 insert into jobs (id, status, revision, topic, payload, misfire, misfire_grace_seconds, next_run_at, labels)
 select 'shift-' || n, 'pending', 1, 'team.shift', '1', 'all', 60, now() + interval '1 year', '{"ward": "east"}'
-  from generate_series(1, 1000) as n
+  from generate_series(1, 10000) as n
 """
 
 
 def test_all_of_a_label_are_paused_and_that_is_undone(operator: Page, console: RunningConsole) -> None:
-    console.fetch(A_THOUSAND)
+    console.fetch(TEN_THOUSAND)
     for action, before, after in (("Pause", "pending", "paused"), ("Resume", "paused", "pending")):
         operator.goto(f"/schedules?state={before}")
         operator.get_by_label("Labels").fill("ward=east")
         operator.get_by_role("button", name="Filter").click()
-        expect(operator.get_by_role("heading", name=f"1,000 {before} schedules")).to_be_visible()
+        expect(operator.get_by_role("heading", name=f"10,000 {before} schedules")).to_be_visible()
         everything = operator.get_by_role("form", name="All that match")
         everything.get_by_label("Why, for the history").fill("the ward is painted")
         everything.get_by_role("button", name=f"{action} all").click()
-        operator.get_by_role("button", name=f"{action} 1,000 schedules").click()
-        expect(operator.get_by_role("status")).to_contain_text("1,000 changed, of 1,000")
+        operator.get_by_role("button", name=f"{action} 10,000 schedules").click()
+        expect(operator.get_by_role("status")).to_contain_text("10,000 changed, of 10,000")
         assert console.fetch("select distinct status from jobs where id like 'shift-%'") == [{"status": after}]
