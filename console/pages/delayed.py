@@ -7,9 +7,11 @@ from starlette.responses import Response
 
 from console.acting import act_on
 from console.errors import PageFailure
+from console.pages.schedules import live_url
 from console.web.context import Visit
 from console.web.forms import Form
 from console.web.queries import Filters
+from console.web.streams import LIST_SECONDS, live
 from shared.contract.delayed import exchange_named
 from shared.reading.delay_exchanges import list_exchanges
 from shared.reading.delayed import MessageCursor, WantedMessages, list_messages
@@ -23,6 +25,13 @@ MESSAGE_FILTERS = ("exchange", "key", "since", "until", "refused")
 
 async def show(visit: Visit) -> Response:
     return visit.console.renderer.page("delayed.html", visit, **await _read(visit))
+
+
+async def stream(visit: Visit) -> Response:
+    async def part(visit: Visit) -> str:
+        return visit.console.renderer.text("delayed_live.html", visit, **await _read(visit))
+
+    return live(visit, part, LIST_SECONDS)
 
 
 async def act(visit: Visit, form: Form) -> Response:
@@ -65,6 +74,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "is_first": after is None,
         "filters": {name: visit.query.get(name, "") for name in MESSAGE_FILTERS},
         "problems": filters.problems,
+        "live_url": live_url(visit, "/delayed/live"),
         "counts": {},
         "verdicts": [],
         "all_good": True,

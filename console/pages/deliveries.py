@@ -40,6 +40,18 @@ async def stream(visit: Visit) -> Response:
 
 
 async def show_one(visit: Visit) -> Response:
+    return visit.console.renderer.page("delivery.html", visit, **await _read_one(visit))
+
+
+async def stream_one(visit: Visit) -> Response:
+    async def part(visit: Visit) -> str:
+        return visit.console.renderer.text("delivery_live.html", visit, **await _read_one(visit))
+
+    await _read_one(visit)  # a delivery that is not there is told before the stream begins
+    return live(visit, part, LIST_SECONDS)
+
+
+async def _read_one(visit: Visit) -> dict[str, Any]:
     text = visit.query.get("id", "")
     if not is_number(text):
         raise not_found("The address names no delivery.")
@@ -48,7 +60,7 @@ async def show_one(visit: Visit) -> Response:
         if delivery is None:
             raise not_found(f"There is no delivery {text}. Those that ended are kept for RETENTION_DAYS.")
         attempts = (await read_attempts(connection, [delivery.id]))[delivery.id]
-    return visit.console.renderer.page("delivery.html", visit, delivery=delivery, attempts=attempts)
+    return {"delivery": delivery, "attempts": attempts, "live_url": live_url(visit, "/delivery/live")}
 
 
 async def act(visit: Visit, form: Form) -> Response:

@@ -78,6 +78,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "tone_of": lambda what: ENTRY_TONES.get(what, ""),
         "deliveries": deliveries,
         "attempts": attempts,
+        "delivery_states": [one.value for one in DeliveryState],
         "copies": _copies(job, rule, sees_payloads=visit.user.sees_payloads),
         "verdict": verdict,
         "shown_url": webhook_url(job, whole=visit.user.sees_payloads),

@@ -8,11 +8,11 @@
 
   // --- Distances from now, in the same words as the server's ---
   const units = [["s", 1, 120], ["min", 60, 120], ["h", 3600, 48], ["days", 86400, 730], ["years", 31556952, Infinity]];
-  const serverNow = Date.parse(root.dataset.now || "") || Date.now();
-  const loadedAt = performance.now();
+  // By the clock of the machine, which goes on while it sleeps, and by how far it is from the server's.
+  const behind = (Date.parse(root.dataset.now || "") || Date.now()) - Date.now();
 
   function describeDistance(instant) {
-    const distance = Math.round((instant - (serverNow + performance.now() - loadedAt)) / 1000);
+    const distance = Math.round((instant - Date.now() - behind) / 1000);
     const seconds = Math.abs(distance);
     if (seconds === 0) return "now";
     const [unit, size] = units.find(([, each, limit]) => seconds < limit * each);
@@ -38,20 +38,30 @@
     asks.submit();
   }
 
+  // The names of zones are offered where one is asked for.
+  document.addEventListener("focusin", (event) => {
+    const names = event.target.list;
+    if (names?.id !== "zones" || names.childElementCount) return;
+    names.append(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((name) => new Option(name)));
+  });
+
   // --- Live parts ---
   let paused = false;
   let heldBack = null; // the connection whose news was not shown
+  let trouble = ""; // why nothing new comes
   const button = document.getElementById("pause");
-  function showState(state) {
+  // Rows that are marked must not move away under the reader.
+  const isMarked = () => document.querySelector("input[data-mark]:checked") !== null;
+  const holdsStill = () => paused || isMarked();
+  function showState() {
     if (!button) return;
-    button.classList.toggle("is-paused", paused);
-    button.classList.toggle("is-lost", !paused && state === "lost");
-    button.querySelector("[data-label]").textContent = paused ? "Paused" : state === "lost" ? "Reconnecting" : "Live";
+    const state = paused ? "Paused" : trouble || (isMarked() ? "Paused while rows are chosen" : "Live");
+    button.classList.toggle("is-still", state !== "Live");
+    button.querySelector("[data-label]").textContent = state;
     button.setAttribute("aria-pressed", String(paused));
   }
+  function tell(text) { trouble = text; showState(); }
   button?.addEventListener("click", () => { paused = !paused; showState(); catchUp(); });
-  // Rows that are marked must not move away under the reader.
-  const holdsStill = () => paused || document.querySelector("input[data-mark]:checked") !== null;
   // A new connection begins with the part as it is now.
   function catchUp() {
     if (heldBack === null || holdsStill()) return;
@@ -63,9 +73,16 @@
     event.detail.cancelled = true;
     heldBack = event.detail.connection;
   });
-  document.addEventListener("htmx:sse:after:connection", () => showState());
-  document.addEventListener("htmx:sse:error", () => showState("lost"));
-  document.addEventListener("htmx:after:swap", updateDistances);
+  document.addEventListener("htmx:sse:after:connection", () => tell(""));
+  document.addEventListener("htmx:sse:error", (event) => {
+    if (event.detail.status === 401) location.assign(location.href); // the session has ended
+    tell("Reconnecting");
+  });
+  // A stream that did not begin is not asked for again.
+  for (const name of ["htmx:response:error", "htmx:error"]) {
+    document.getElementById("live")?.addEventListener(name, () => tell("Not live"));
+  }
+  document.addEventListener("htmx:after:swap", () => { updateDistances(); updateMarks(); });
 
   // On a phone the pages' names are wider than the screen.
   document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -81,6 +98,10 @@
       event.preventDefault();
     } else if (event.key === "Escape" && typing?.id === "find") {
       typing.blur();
+    } else if (event.key === "Escape") {
+      const menu = document.querySelector("details.menu[open]");
+      if (menu) menu.open = false;
+      menu?.querySelector("summary").focus();
     }
   });
 
@@ -105,6 +126,7 @@
     }
     if (event.target.id === "mark-all" || event.target.matches("input[data-mark]")) {
       updateMarks();
+      showState();
       catchUp();
     }
     if (event.target.matches("select[data-submits]")) event.target.form.requestSubmit();

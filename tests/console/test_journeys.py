@@ -1,11 +1,12 @@
 """What people do in the console, in a real browser on real services."""
 
+import html
 import re
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.console.browsers import open_page
 from tests.console.running_console import OPERATOR, PASSWORD, VIEWER, RunningConsole
@@ -23,7 +24,11 @@ PAGES = {
     "parked": "/parked",
     "unrouted": "/unrouted",
     "history": "/history",
+    "bulks": "/bulk",
+    "bulk": "/bulk?id=count-invoices",
 }
+COUNT_INVOICES = ("schedule.bulk", {"id": "count-invoices", "action": "pause", "selector": {"topic": "billing"},
+                                    "dry_run": True})  # fmt: skip
 
 
 def test_a_newcomer_finds_what_did_not_ring_reads_why_and_mends_it(operator: Page, console: RunningConsole) -> None:
@@ -130,8 +135,14 @@ def test_a_page_stays_up_to_date_without_being_loaded_again_until_it_is_paused(
     operator.goto("/schedule?id=nightly-backup-check")
     operator.evaluate("window.isTheSamePage = true")
     badge = operator.locator(".page-head .badge")
+    note = operator.get_by_label("Why, for the history")
+    note.fill("the disk is")
     console.command(("schedule.pause", {"id": "nightly-backup-check"}))
     expect(badge).to_have_text("paused")
+    expect(operator.get_by_role("button", name="Resume")).to_be_visible()
+    expect(operator.get_by_role("button", name="Pause", exact=True)).to_have_count(0)
+    expect(note).to_have_value("the disk is")
+    expect(note).to_be_focused()
 
     operator.get_by_role("button", name="Live").click()
     operator.evaluate(
@@ -147,6 +158,61 @@ def test_a_page_stays_up_to_date_without_being_loaded_again_until_it_is_paused(
     assert operator.evaluate("window.isTheSamePage")
 
 
+def test_a_live_page_that_gets_no_news_says_so_and_stays_as_it_is(browser: Browser, console: RunningConsole) -> None:
+    page, _ = open_page(browser, console, OPERATOR)
+    state = page.locator("#pause")
+    page.route("**/schedules/live*", lambda route: route.fulfill(status=503, body="<p>Too many live pages</p>"))
+    page.goto("/schedules")
+    expect(state).to_have_text("Not live")
+    expect(page.get_by_role("heading", level=2)).to_contain_text("pending schedules")
+
+    answers = iter([{"status": 200, "content_type": "text/event-stream", "body": ": \n\n"}])
+    page.route("**/history/live*", lambda route: route.fulfill(**next(answers, {"status": 500})))
+    page.goto("/history")
+    expect(state).to_have_text("Reconnecting")
+    page.route("**/history/live*", lambda route: route.continue_())
+    expect(state).to_have_text("Live")
+    page.context.close()
+
+
+def test_a_live_page_leads_to_the_log_in_when_the_session_has_ended(browser: Browser, console: RunningConsole) -> None:
+    page, _ = open_page(browser, console, OPERATOR)
+    streams = []
+
+    def answer(route: Route) -> None:
+        streams.append(route.request.url)
+        if len(streams) == 1:
+            route.fulfill(status=200, content_type="text/event-stream", body=": \n\n")
+        else:
+            page.context.clear_cookies()
+            route.continue_()
+
+    page.route("**/history/live*", answer)
+    page.goto("/history?by=alice")
+    page.wait_for_url("**/log-in?to=%2Fhistory%3Fby%3Dalice")
+    page.context.close()
+
+
+def test_rows_stay_where_they_are_while_some_are_chosen(operator: Page) -> None:
+    operator.goto("/schedules")
+    state = operator.locator("#pause")
+    expect(state).to_have_text("Live")
+    box = operator.get_by_role("checkbox", name=re.compile("Choose invoice")).first
+    box.check()
+    expect(state).to_have_text("Paused while rows are chosen")
+    box.uncheck()
+    expect(state).to_have_text("Live")
+
+
+def test_the_key_enter_in_a_note_does_nothing(operator: Page) -> None:
+    for path in ("/schedule?id=nightly-backup-check", "/schedules?search=invoice"):
+        operator.goto(path)
+        operator.evaluate("document.addEventListener('submit', () => { document.title = 'sent'; })")
+        for note in operator.get_by_label("Why, for the history").all():
+            note.press("Enter")
+        assert "sent" not in operator.title()
+
+
 def test_each_schedule_has_its_page(console: RunningConsole) -> None:
     """Among them: with a webhook and without, with a signing secret and without, of each state."""
     cookie = {"Cookie": console.session_of(OPERATOR)}
@@ -156,12 +222,30 @@ def test_each_schedule_has_its_page(console: RunningConsole) -> None:
             assert answer.status == 200, (path, job)
 
 
+def test_every_number_of_the_first_page_leads_to_its_list(console: RunningConsole) -> None:
+    cookie = {"Cookie": console.session_of(VIEWER)}
+    page = console.ask("/?ahead=week", headers=cookie).text
+    main = page[page.index("<main") : page.index("</main>")]
+    links = {html.unescape(link) for link in re.findall(r'href="([^"]+)"', main)}
+    assert len(re.findall(r'<a class="figure', main)) == len(re.findall(r'class="figure[ "]', main)) == 12
+    for link in links:
+        answer = console.ask(link, headers=cookie)
+        assert (answer.status, "Some filters were left out" in answer.text) == (200, False), link
+    for name, state in (("Failed webhooks", "failed"), ("Pending", "pending"), ("Unrouted", "")):
+        [link] = re.findall(rf'<a class="figure[^"]*" href="([^"]+)"><span class="name">{name}', main)
+        assert state in link
+
+
 def test_times_are_told_in_the_zone_of_the_reader(operator: Page) -> None:
     operator.goto("/schedule?id=licence-renewal-acme")
     when = operator.get_by_role("table").locator("time").first
     expect(when).to_have_attribute("title", "Wed 2027-03-31 09:00:00 CEST")
     operator.get_by_text("alice", exact=True).click()
     operator.get_by_label("Time zone").fill("Asia/Tokyo")
+    expect(operator.locator("#zones option[value='Asia/Tokyo'], #zones option:text-is('Asia/Tokyo')")).to_have_count(1)
+    operator.keyboard.press("Escape")
+    expect(operator.get_by_label("Time zone")).to_be_hidden()
+    operator.get_by_text("alice", exact=True).click()
     operator.get_by_role("button", name="Save").click()
     expect(when).to_have_attribute("title", "Wed 2027-03-31 16:00:00 JST")
     operator.goto("/schedule?id=report-weekly-revenue")  # its rule is in Europe/Berlin
@@ -204,6 +288,12 @@ def test_reading_works_without_javascript(browser: Browser, console: RunningCons
     assert page.locator("td.id").first.text_content() != first
     page.get_by_role("link", name="To the start").click()
     assert page.locator("td.id").first.text_content() == first
+    console.command(COUNT_INVOICES)
+    for name in PAGES.keys() - {"new"}:
+        answer = page.goto(PAGES[name])
+        assert answer is not None
+        assert answer.status == 200, name
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
     page.context.close()
 
 
@@ -214,6 +304,7 @@ def test_no_page_has_a_serious_barrier(browser: Browser, console: RunningConsole
     options = {"resultTypes": ["violations"], **({"runOnly": ["color-contrast"]} if scheme == "dark" else {})}
     page, _ = open_page(browser, console, OPERATOR, color_scheme=scheme, bypass_csp=True)
     barriers = {}
+    console.command(COUNT_INVOICES)
     for name, path in {**PAGES, "not found": "/schedule?id=no-such-job", "log-in": None}.items():
         if path is None:
             page.context.clear_cookies()
@@ -227,13 +318,15 @@ def test_no_page_has_a_serious_barrier(browser: Browser, console: RunningConsole
 
 
 def test_on_a_phone_no_page_is_wider_than_the_screen(browser: Browser, console: RunningConsole) -> None:
-    page, _ = open_page(browser, console, OPERATOR, viewport={"width": 390, "height": 844})
+    page, complaints = open_page(browser, console, OPERATOR, viewport={"width": 390, "height": 844})
     widths = {}
+    console.command(COUNT_INVOICES)
     for name, path in PAGES.items():
         page.goto(path)
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
     page.context.close()
     assert widths == dict.fromkeys(PAGES, 390)
+    assert complaints == []  # such as of the content security policy
 
 
 TEN_THOUSAND = """
