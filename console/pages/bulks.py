@@ -1,5 +1,6 @@
 """An action on all schedules that match: they are counted, the visitor agrees, and the page shows how far it is."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,15 @@ from shared.contract.messages import BULK_TYPE, BulkAction, Outcome
 from shared.reading.bulks import MAX_BULKS, Bulk, list_bulks, read_bulk
 
 LIVE_SECONDS = 1.0
+# The end of the id of a bulk that does what a dry run has counted.
+CARRIED_OUT = "-carried-out"
+# In which state jobs are before an action, and after it.
+STATES: Mapping[str, tuple[str, str]] = {
+    BulkAction.PAUSE: ("pending", "paused"),
+    BulkAction.RESUME: ("paused", "pending"),
+    BulkAction.TRIGGER: ("pending", "pending"),
+    BulkAction.CANCEL: ("pending", "cancelled"),
+}
 
 
 async def show(visit: Visit) -> Response:
@@ -64,7 +74,7 @@ def _carried_out(counted: Bulk) -> dict[str, Any]:
         raise PageFailure(400, "Nothing was sent", "This bulk is carried out already, or still counts.")
     given = {"labels": counted.labels, "topic": counted.topic, "id_prefix": counted.id_prefix}
     content = {
-        "id": f"{counted.id[:180]}-carried-out",
+        "id": counted.id[:180] + CARRIED_OUT,
         "action": counted.action,
         "selector": {name: value for name, value in given.items() if value is not None},
     }
@@ -74,9 +84,12 @@ def _carried_out(counted: Bulk) -> dict[str, Any]:
 async def _read(visit: Visit) -> dict[str, Any]:
     async with visit.console.reading() as connection:
         bulk = await _find(visit, connection)
+        counted = await read_bulk(connection, bulk.id.removesuffix(CARRIED_OUT))
     return {
         "bulk": bulk,
+        "expected": counted.matched if counted and counted.id != bulk.id else None,
         "selected": _selected(bulk),
+        "list_url": visit.console.renderer.url("/schedules", **_list_of(bulk)),
         "live_url": visit.console.renderer.url("/bulk/live", id=bulk.id),
     }
 
@@ -87,6 +100,14 @@ async def _find(visit: Visit, connection: Any) -> Bulk:  # noqa: ANN401 - of the
     if bulk is None:
         raise not_found("There is no such bulk, or no consumer has taken it yet: reload the page.")
     return bulk
+
+
+def _list_of(bulk: Bulk) -> dict[str, str | None]:
+    """Return the filters of the page that lists what the bulk changes, or has changed."""
+    before, after = STATES[bulk.action]
+    labels = ",".join(f"{key}={value}" for key, value in (bulk.labels or {}).items())
+    state = before if bulk.dry_run else after
+    return {"state": state, "label": labels, "topic": bulk.topic, "search": bulk.id_prefix}
 
 
 def _selected(bulk: Bulk) -> str:

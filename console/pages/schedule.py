@@ -14,7 +14,7 @@ from console.web.context import Visit
 from console.web.forms import Form
 from console.web.streams import LIST_SECONDS, live
 from console.web.visitors import has_zone
-from shared.reading.deliveries import newest_deliveries, read_attempts
+from shared.reading.deliveries import DeliveryState, newest_deliveries, read_attempts
 from shared.reading.jobs import Job, read_job
 from shared.recurrence import RuleSpec
 from shared.why.explain import explain

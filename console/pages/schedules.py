@@ -22,8 +22,9 @@ MAX_CHOSEN = 200
 # Fewer than the command line reads: a page has to be there at once.
 MAX_WALKS_OF_PAGE = 2
 MAX_ROWS_COUNTED_OF_PAGE = 10_001
+MAX_LABELS_SHOWN = 3
 STATES = (JobState.PENDING, JobState.REFUSED, JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.ALL)
-FILTERS = ("search", "topic", "label", "since", "until")
+FILTERS = ("search", "topic", "label", "owner", "since", "until")
 
 
 async def show(visit: Visit) -> Response:
@@ -66,6 +67,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         filters.moment("since"),
         filters.moment("until"),
         filters.labels("label"),
+        filters.text("owner"),
     )
     after = filters.place("after", Cursor.parse)
     async with visit.console.reading() as connection:
@@ -86,6 +88,7 @@ async def _read(visit: Visit) -> dict[str, Any]:
         "filters": kept,
         "problems": filters.problems,
         "rule_of": rule_of,
+        "max_labels": MAX_LABELS_SHOWN,
         "all_that_match": words_of(selector_of(filters)),
         "live_url": live_url(visit, "/schedules/live"),
         "verdicts": [],

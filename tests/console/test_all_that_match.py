@@ -1,6 +1,7 @@
 """All schedules that match are counted, and paused when the operator agrees."""
 
 import asyncio
+import json
 import re
 
 from tests.console.running_console import OPERATOR, VIEWER, Answered, RunningConsole
@@ -19,6 +20,22 @@ def until_it_says(console: RunningConsole, path: str, text: str) -> str:
     return asyncio.run(eventually(look)) or ""
 
 
+A_JOB_WITH_OWNER = """
+insert into jobs (id, status, revision, topic, payload, misfire, misfire_grace_seconds, next_run_at, owner)
+values ('owned', 'pending', 1, 'default', '1', 'all', 60, now() + interval '1 year', 'shop-backend')
+"""
+
+
+def test_schedules_are_listed_by_their_owner(console: RunningConsole) -> None:
+    console.fetch(A_JOB_WITH_OWNER)
+    page = read(console, "/schedules?owner=shop-backend").text
+    assert re.findall(r'name="id" value="([^"]+)"', page) == ["owned"]
+    assert "/schedules?state=pending&amp;owner=shop-backend" in page
+    api = read(console, "/api/v1/schedules?owner=shop-backend").text
+    assert [one["id"] for one in json.loads(api)["schedules"]] == ["owned"]
+    assert read(console, "/schedules?owner=shop").text.count("data-mark") == 0
+
+
 def test_all_with_a_label_are_found_counted_paused_and_resumed(console: RunningConsole) -> None:
     console.command(*(
         ("schedule.request", {"id": f"rota-{number}", "cron": "0 9 * * *", "labels": {"team": team, "env": "x"}})
@@ -29,6 +46,9 @@ def test_all_with_a_label_are_found_counted_paused_and_resumed(console: RunningC
     assert "team=a" in page.text
     assert "All that match" not in read(console, "/schedules").text
     assert "All that match" not in read(console, "/schedules?label=team%3Da", VIEWER).text
+    # A bulk would not keep to the other filters of the page.
+    for further in ("owner=shop", "since=2030-01-01T00:00", "until=2030-01-01T00:00", "state=done", "state=cancelled"):
+        assert "All that match" not in read(console, f"/schedules?label=team%3Da&{further}").text
     assert "label: " in read(console, "/schedules?label=team").text
     [token] = set(re.findall(r'name="form_token" value="([^"]+)"', page.text))
 
