@@ -45,6 +45,18 @@ select 'meter-' || n % 40, due_at + (0.004 + 0.012 * random() ^ 4) * interval '1
        lateral (select now() - n * interval '1.2 seconds' as due_at) as moment
 """
 
+EXCHANGES = "insert into delay_exchanges (exchange) values ('shop.orders'), ('shop.mail')"
+# Nothing of it is due while the pictures are made.
+DELAYED = """
+insert into delayed_messages (exchange, routing_key, header, body, due_at, message_id, name, refusals, retry_at,
+                              refused_because)
+select case when n % 3 = 0 then 'shop.mail' else 'shop.orders' end, convert_to('order.unpaid', 'UTF8'), '\\x0000',
+       convert_to(repeat('x', 40 + 17 * n), 'UTF8'), now() + n * interval '17 minutes', 'order-' || 7300 + n,
+       case when n % 4 = 0 then 'cart-' || n end, case when n = 3 then 2 else 0 end,
+       case when n = 3 then now() + interval '1 hour' end, case when n = 3 then 'no queue is bound' end
+  from generate_series(1, 14) as n
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.screenshots", description=__doc__)
@@ -76,7 +88,8 @@ def console_with_samples() -> Iterator[RunningConsole]:
     ):
         make_template_now(stores)
         with running_console(stores, Path(logs)) as console:
-            console.fetch(PAST_HOUR)
+            for statement in (PAST_HOUR, EXCHANGES, DELAYED):
+                console.fetch(statement)
             yield console
 
 
