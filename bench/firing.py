@@ -48,14 +48,16 @@ async def run(rig: Rig, plan: Plan) -> AsyncIterator[Figure]:
 
 
 async def _among_pending(rig: Rig, plan: Plan) -> Figure:
-    """The million is written once. Firing and its ceiling then take turns, so that a busy moment meets both."""
+    """Measure firing among a million jobs, which are written once. Firing and its ceiling take turns, so that a busy
+    moment meets both.
+    """
     what = f"{plan.few:,} one-shots among {plan.pending:,} pending"
     await rig.empty()
     async with rig.database() as database:
         await add_later(database, plan.pending)
     rounds = [await _round_among(rig, plan.few, f"among-{number}-") for number in range(plan.rounds)]
-    ours, ceiling = (list(column) for column in zip(*rounds, strict=True))
-    rate, cost = median(rate for rate, _ in ours), middle([cost for _, cost in ours])
+    fired, ceiling = (list(column) for column in zip(*rounds, strict=True))
+    rate, cost = median(rate for rate, _ in fired), middle([cost for _, cost in fired])
     beside = Beside("batched publishes alone", median(result.per_second for result in ceiling))
     return Figure(what, rate, "jobs/s", beside, Goal(at_least=0.6), cost)
 

@@ -14,7 +14,8 @@
     └── ValueError
         ├── BadRule           a rule is refused: the reply to the command names the field and the reason
         ├── Unsplittable      (amqp.content_header) bytes are not a content header: a delayed message is parked
-        └── Unusual           (amqp.wire.deliveries) the fast decoder declines a message: the slow one reads it
+        ├── Unusual           (amqp.wire.deliveries) the fast decoder declines a message: the slow one reads it
+        └── YearOutOfRange    (contract.fields) a moment is in a year that Duebell does not know: its message is parked
 
 Errors of Postgres and of the broker are those of asyncpg and aiormq. Three tuples sort them: `ROW_ERRORS` and
 `RETRYABLE_ERRORS` in shared/postgres/errors.py, `BROKER_ERRORS` in shared/amqp/connection.py.

@@ -21,7 +21,7 @@ LIVE_SECONDS = 1.0
 # The end of the id of a bulk that does what a dry run has counted.
 CARRIED_OUT = "-carried-out"
 # In which state jobs are before an action, and after it.
-STATES: Mapping[str, tuple[str, str]] = {
+STATES_AROUND: Mapping[str, tuple[str, str]] = {
     BulkAction.PAUSE: ("pending", "paused"),
     BulkAction.RESUME: ("paused", "pending"),
     BulkAction.TRIGGER: ("pending", "pending"),
@@ -104,7 +104,7 @@ async def _find(visit: Visit, connection: Any) -> Bulk:  # noqa: ANN401 - of the
 
 def _list_of(bulk: Bulk) -> dict[str, str | None]:
     """Return the filters of the page that lists what the bulk changes, or has changed."""
-    before, after = STATES[bulk.action]
+    before, after = STATES_AROUND[bulk.action]
     labels = ",".join(f"{key}={value}" for key, value in (bulk.labels or {}).items())
     state = before if bulk.dry_run else after
     return {"state": state, "label": labels, "topic": bulk.topic, "search": bulk.id_prefix}

@@ -21,7 +21,7 @@ SEEN_FOR_SECONDS = 2.0
 # An exchange over which the broker has closed a channel is left alone for this long.
 REFUSED_FOR_SECONDS = 10.0
 # The look takes place while row locks are held, so this is its limit for all exchanges of a claim together.
-LOOK_SECONDS = 2.0
+MAX_LOOK_SECONDS = 2.0
 
 NOT_THERE = "the exchange is not there"
 
@@ -46,7 +46,7 @@ class TargetExchanges:
         self._seen = {name: end for name, end in self._seen.items() if end > now}
         unusable = {name: self._refused[name][1] for name in names if name in self._refused}
         with suppress(*BROKER_ERRORS):
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(MAX_LOOK_SECONDS):
                 for name in names:
                     if name and name not in unusable and name not in self._seen:
                         if (problem := await self._look(name)) is None:

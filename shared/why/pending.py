@@ -37,7 +37,7 @@ def explain_pending(facts: Facts, job: Job, times: Times) -> Explanation:
 
 
 def waits_for_producer(facts: Facts, at: datetime) -> bool:
-    """Whether the moment of the next try has passed, and no producer runs that could try."""
+    """Tell whether the moment of the next try has passed, and no producer runs that could try."""
     return facts.now - at > OVERDUE_AFTER and not facts.runs("producer")
 
 

@@ -330,7 +330,7 @@ async def test_a_host_that_blocks_publishers_for_long_is_left_for_the_next(
     installed: Installed, stores: Stores, site: Site
 ) -> None:
     if stores.rabbitmq is None:
-        pytest.skip("the broker is not ours to alarm")
+        pytest.skip("the broker does not belong to this run, which would alarm it")
     here = parse_address(site.amqp_url).hosts[0]
     several = installed.given(AMQP_URL=site.amqp_url.replace(here, f"{here},{here}"))
     async with several.running(SCRIPTS / "blocked.py") as program:

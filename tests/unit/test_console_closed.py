@@ -145,7 +145,7 @@ async def test_a_session_is_that_of_a_user_who_still_has_the_password() -> None:
     alice = replace(visitor.console.users["alice"], password=a_cheap_hash("another"))
     changed = Visitor(replace(visitor.console, users={**visitor.console.users, "alice": alice}))
     assert (await changed.ask("GET", "/new", headers=headers)).status_code == 303
-    for name in ("pauline", "robot", "nobody", ""):
+    for name in ("pauline", "robot", "stranger", ""):
         assert (await visitor.log_in(name)).status_code == 403, name
 
 
