@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from stack.directory import run_directory
 from stack.ports import free_port
 from stack.roles import OPERATOR, role_of
+from tests.documents.blocks import blocks_of
 from tests.support.application import an_application
 from tests.support.builders import a_request, in_seconds
 from tests.support.delivery_rows import wait_for_delivery
@@ -40,12 +42,18 @@ def secure() -> Iterator[TlsStores]:
         yield started
 
 
+# The addresses of docs/operations/tls.md, whose hosts are not there: the tests take their parameters.
+[PAGE] = [block.text for block in blocks_of("docs/operations/tls.md") if block.language == "sh"]
+SHOWN = dict(line.split("=", 1) for line in PAGE.splitlines())
+PARAMETERS = {name: dict(parse_qsl(urlsplit(url).query, strict_parsing=True)) for name, url in SHOWN.items()}
+
+
 def addresses(secure: TlsStores, user: str, host: str = "127.0.0.1", authority: Path | None = None) -> dict[str, str]:
     """A root certificate, and no word about verifying: it is the default."""
     root = authority or secure.authority.file
     return {
-        "DATABASE_URL": secure.postgres.url_of(user, host, sslrootcert=root),
-        "AMQP_URL": secure.amqps_url_of(user, host, cafile=root),
+        "DATABASE_URL": secure.postgres.url_of(user, host, **dict.fromkeys(PARAMETERS["DATABASE_URL"], root)),
+        "AMQP_URL": secure.amqps_url_of(user, host, **dict.fromkeys(PARAMETERS["AMQP_URL"], root)),
     }
 
 

@@ -45,6 +45,11 @@ RUN_ELSEWHERE = {
         "docs/operations/install.md",
         "sh",
     ): "acceptance/test_install.py::test_the_page_about_installing_needs_no_superuser",
+    ("docs/operations/tls.md", "sh"): "acceptance/test_tls.py::test_the_whole_journey_goes_over_tls",
+    (
+        "docs/operations/upgrading.md",
+        "sh",
+    ): "upgrade/test_rolling_upgrade.py::test_a_rolling_upgrade_from_0_1_0_and_back_loses_nothing",
     (
         "docs/operations/upgrading.md",
         "sql",
@@ -77,9 +82,4 @@ NOT_RUN = {
     ("docs/operations/kubernetes.md", "docker build --tag registry.example.com/duebell:0.1.0 ."),
     ("docs/operations/kubernetes.md", "kubectl --namespace duebell create secret generic duebell-operator \\"),
     ("docs/operations/kubernetes.md", "kubectl apply -k overlay --selector"),
-    ("docs/operations/upgrading.md", "psql -f deploy/roles/postgres.sql"),
-    (
-        "docs/operations/tls.md",
-        "DATABASE_URL=postgresql://user:password@db.example.com/duebell?sslrootcert=/etc/duebell/ca.pem",
-    ),
 }

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aio_pika
 import aiormq
@@ -22,18 +23,21 @@ from shared.contract.fields import parse_date_time
 from shared.postgres.migrate import newest_version
 from stack.ports import free_port
 from stack.services import SERVICES
+from tests.documents.blocks import blocks_of
 from tests.support.application import Application, an_application
 from tests.support.builders import in_seconds
 from tests.support.delivery_rows import wait_for_delivery
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.health import is_ready
 from tests.support.job_rows import wait_for_status
+from tests.support.operator_terminal import operator_terminal
 from tests.support.receiver import Call, Receiver, a_receiver
 from tests.support.services import ROOT, ServiceProcess, service_process_of
 from tests.support.stores import Site, Stores, new_site
 from tests.upgrade.load import LATER, STEADY, TOPIC, Load, a_load
 from tests.upgrade.release import NEWEST_MIGRATION, run_step, step, unpack
 
+[PREPARE] = [block.text for block in blocks_of("docs/operations/upgrading.md") if block.language == "sh"]
 SETTINGS = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "0.2", "RETRY_CAP_SECONDS": "4"}
 # It refuses passive declarations to users without rights on what they look for.
 FIRST_BROKER_WITHOUT_OLD_SERVICES = (4, 2, 6)
@@ -132,7 +136,7 @@ async def _upgrade(old: Replicas, new: Replicas, database: Any, load: Load) -> N
     load.phase = "migrating"
     await _migrate_while_a_table_is_in_use(new, load)
     assert await _newest_migration(database) == newest_version()
-    await run_step("shared.topology", new.site, ROOT)
+    await asyncio.to_thread(_run_the_page, new.site, new.logs / "checkout")
     await load.app.request({"id": "unheard", "at": in_seconds(0), "topic": "unheard"})
 
     async def is_refused() -> bool:
@@ -170,6 +174,15 @@ async def _migrate_while_a_table_is_in_use(new: Replicas, load: Load) -> None:
             assert "applied 0006_lives.sql" in await migration.ends()
     finally:
         await holder.close(timeout=5)
+
+
+def _run_the_page(site: Site, directory: Path) -> None:
+    """Run the commands of docs/operations/upgrading.md. The second migration of this upgrade has nothing left to do."""
+    urls = {service: site.own[service]["DATABASE_URL"] for service in (*SERVICES, "reader")}
+    passwords = {f"{service.upper()}_PASSWORD": urlsplit(url).password or "" for service, url in urls.items()}
+    with operator_terminal(directory, {**site.environment, **passwords}) as terminal:
+        terminal.run(PREPARE)
+        terminal.shows("exchanges and queues are declared")
 
 
 async def _both_take_part(database: Any, load: Load) -> bool:
