@@ -8,8 +8,8 @@ from tests.chaos.faults import ClusterFault
 
 # A node is away for so long. Its cluster has another leader long before.
 AWAY_SECONDS = 10.0
-# Shorter than the minute after which Erlang calls a silent node dead, longer than a few heartbeats.
-FROZEN_SECONDS = 25.0
+# Much longer than it takes until services and nodes give it up.
+FROZEN_SECONDS = 60.0
 
 
 async def strike_nodes(nodes: Nodes, fault: ClusterFault) -> str:
@@ -30,6 +30,10 @@ async def strike_nodes(nodes: Nodes, fault: ClusterFault) -> str:
             await asyncio.to_thread(node.pause)
             await asyncio.sleep(FROZEN_SECONDS)
             node.resume()
+            await asyncio.sleep(AWAY_SECONDS)
+            # It was given up, and may be a partition of its own now, as `rabbitmqctl cluster_status` shows. An operator
+            # restarts such a node.
+            await asyncio.to_thread(node.restart)
         case _:
             in_use = nodes.in_use()
             await _kill(in_use, next(node for node in nodes.all if node is not in_use))

@@ -11,20 +11,33 @@ from tests.chaos.invariants import duplicates_of
 from tests.chaos.ledger import Heard, Ledger
 from tests.chaos.result_table import BEFORE, aligned, cause_of
 
-HEADINGS = ("fault", "count", "heard", "lost", "copies", "effects", "forgotten", "longest silence", "on time after")
+HEADINGS = (
+    "fault",
+    "count",
+    "heard",
+    "lost",
+    "early",
+    "copies",
+    "effects",
+    "forgotten",
+    "longest silence",
+    "on time after",
+)
 
 
 @dataclass(slots=True)
 class Row:
-    """`heard` counts occurrences that were heard. `effects` counts webhook calls that acted, of `webhooks` occurrences.
-    `forgotten` counts commands that were answered and that the promoted standby did not have. `silence` is the longest
-    time without any event; `on_time` is the time from the begin of the fault until the last late event.
+    """`heard` counts occurrences that were heard, `early` events that came before their moment. `effects` counts
+    webhook calls that acted, of `webhooks` occurrences. `forgotten` counts commands that were answered and that the
+    promoted standby did not have. `silence` is the longest time without any event; `on_time` is the time from the begin
+    of the fault until the last late event.
     """
 
     fault: str
     count: int = 0
     heard: int = 0
     lost: int = 0
+    early: int = 0
     copies: int = 0
     effects: int = 0
     webhooks: int = 0
@@ -60,6 +73,8 @@ def _add_jobs(ledger: Ledger, of: Callable[[datetime], Row]) -> None:
     for history in by_job(ledger).values():
         for due_at in history.missing():
             of(due_at).lost += 1
+        for heard in history.heard:
+            of(heard.due_at).early += min(heard.fired_at, heard.seen_at) < heard.due_at
         for due_at in history.with_webhook:
             of(due_at).webhooks += 1
         for call in history.calls:
@@ -101,6 +116,7 @@ def _sum(rows: list[Row]) -> Row:
         sum(row.count for row in rows),
         sum(row.heard for row in rows),
         sum(row.lost for row in rows),
+        sum(row.early for row in rows),
         sum(row.copies for row in rows),
         sum(row.effects for row in rows),
         sum(row.webhooks for row in rows),
@@ -118,6 +134,7 @@ def as_table(rows: list[Row]) -> str:
             str(row.count),
             str(row.heard),
             str(row.lost),
+            str(row.early),
             str(row.copies),
             f"{row.effects} of {row.webhooks}",
             str(row.forgotten),

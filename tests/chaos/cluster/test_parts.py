@@ -123,6 +123,13 @@ def test_the_table_gives_what_came_to_the_fault_before_it() -> None:
     assert round(of_postgres.on_time.total_seconds(), 1) == 3.9, "what was due at 7 was heard at 10, 3.9 s after 6.1"
     assert round(of_postgres.silence.total_seconds(), 1) == 2.0
     assert (everything.count, everything.heard, everything.lost, everything.forgotten) == (2, 7, 0, 3)
+    assert everything.early == 0
     heading, rule, *lines = as_table(account(ledger)).splitlines()
     assert set(rule) <= set("|- :")
     assert len({len(line) for line in (heading, rule, *lines)}) == 1
+
+
+def test_the_table_counts_what_came_early() -> None:
+    ledger = a_good_run()
+    ledger.heard = [replace(one, fired_at=at(6.9)) if one.due_at == at(7) else one for one in ledger.heard]
+    assert [row.early for row in account(ledger)] == [0, 1, 1]
