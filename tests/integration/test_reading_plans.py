@@ -131,6 +131,10 @@ async def test_every_query_reads_a_bounded_number_of_rows(database: Any) -> None
     for statement in (CALL, END, ATTEMPT, EXCHANGES):
         await database.execute(statement)
     await database.execute(
+        "update jobs set next_run_at = date_trunc('hour', now()) + interval '2 hours' where id > 'job-010' "
+        "and status = 'pending'"
+    )
+    await database.execute(
         "vacuum (analyze) jobs, job_labels, history, deliveries, delivery_attempts, delayed_messages, delay_exchanges"
     )
     async with database.transaction(readonly=True):
