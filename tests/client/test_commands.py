@@ -3,12 +3,14 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.runtime.addresses import parse_address
+from tests.chaos.proxy import Proxy, ProxyMode
 from tests.support.application import Application, an_application
 from tests.support.client_program import Installed
 from tests.support.eventually import PATIENCE, eventually
@@ -305,6 +307,23 @@ async def test_commands_survive_a_restart_of_the_broker(
 
         async def all_stored() -> bool:
             return bool(await database.fetchval("select count(*) from jobs") == 150)
+
+        await eventually(all_stored)
+
+
+async def test_a_host_that_freezes_is_left_for_the_next(installed: Installed, site: Site, database: Any) -> None:
+    address = parse_address(site.amqp_url)
+    host, _, port = address.hosts[0].partition(":")
+    async with Proxy(host, int(port or 5672)).running() as first, Proxy(host, int(port or 5672)).running() as second:
+        hosts = (f"127.0.0.1:{first.port}", f"127.0.0.1:{second.port}")
+        several = installed.given(AMQP_URL=str(replace(address, hosts=hosts, query="heartbeat=1")))
+        async with running_consumer(site), several.running(SCRIPTS / "steady.py", "60") as program:
+            await program.says("20 accepted")
+            first.set_mode(ProxyMode.ONE_WAY)  # for good
+            await program.says("finished")
+
+        async def all_stored() -> bool:
+            return bool(await database.fetchval("select count(*) from jobs") == 60)
 
         await eventually(all_stored)
 
