@@ -25,7 +25,7 @@ prometheus: ## install Prometheus, too: `make up` starts it where it is installe
 	@sh stack/setup.sh prometheus
 
 extras:
-	@sh stack/setup.sh prometheus faketime node postgresql chromium kubectl atheris
+	@sh stack/setup.sh prometheus faketime node postgresql chromium curl kubectl atheris
 
 demo: setup ## a few jobs from request to webhook, once, on a stack of its own
 	@$(RUN) -m stack.demo

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs what the project needs and this machine lacks: the virtual environment in .venv from the hashed lock, what
 # Debian's own python3 lacks for making one, RabbitMQ, and, asked for by their names, Prometheus, faketime, node,
-# Debian's Postgres (with TLS, which the wheel's has not), Chromium, debootstrap, and atheris, the fuzzer, where it has a
-# wheel. Says what it does, does nothing twice, and starts nothing.
+# Debian's Postgres (with TLS, which the wheel's has not), Chromium, curl, debootstrap, and atheris, the fuzzer, where it
+# has a wheel. Says what it does, does nothing twice, and starts nothing.
 #
-# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [chromium] [debootstrap] [kubectl] [atheris]
+# usage: setup.sh [prometheus] [faketime] [node] [postgresql] [chromium] [curl] [debootstrap] [kubectl] [atheris]
 # PYTHON=... chooses the interpreter. Needs a POSIX shell; Debian packages only where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -114,6 +114,7 @@ for EXTRA in "$@"; do
     node) COMMANDS="node npm" DEBIAN="nodejs npm" ;;
     postgresql) COMMANDS="pg_createcluster" DEBIAN="postgresql" ;;
     chromium) COMMANDS="chromium" DEBIAN="chromium" ;;
+    curl) COMMANDS="curl" DEBIAN="curl" ;;
     debootstrap) COMMANDS="debootstrap" DEBIAN="debootstrap" ;;
     atheris | kubectl) continue ;; # below: a wheel, and a program of another release of Debian
     *) fail "there is no extra called $EXTRA" ;;
