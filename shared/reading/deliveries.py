@@ -13,7 +13,7 @@ from shared.postgres.pool import Connection
 
 MAX_DELIVERY_ROWS_READ = 20_000
 # How many rows the short walk reads for each row of the page.
-ROWS_FOR_EACH = 20
+ROWS_FOR_EACH = 5
 MAX_HOSTS = 100
 
 

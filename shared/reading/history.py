@@ -16,7 +16,7 @@ from shared.why.facts import Entry
 
 MAX_HISTORY_ROWS_READ = 20_000
 # How many rows the short walk reads for each row of the page.
-ROWS_FOR_EACH = 20
+ROWS_FOR_EACH = 5
 
 
 @dataclass(frozen=True, slots=True)

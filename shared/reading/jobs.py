@@ -33,7 +33,7 @@ MAX_PAGE_ROWS = 10_000
 MAX_ROWS_A_WALK = 20_000
 MAX_WALKS = 10
 # How many rows the short walk reads for each row of the page.
-ROWS_FOR_EACH = 20
+ROWS_FOR_EACH = 5
 MAX_COUNT = 10_000
 MAX_ROWS_COUNTED = 100_000
 MAX_ROWS_OF_TOPIC = 10_000
