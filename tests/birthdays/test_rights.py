@@ -95,4 +95,5 @@ async def test_its_user_of_the_broker_may_send_commands_and_have_its_own_queue_a
                 await queue.delete()
             assert [what for what, deed in FORBIDDEN.items() if not await _is_refused(connection, deed)] == []
     finally:
-        await remove_topology(plain)
+        # The exchanges stay: with an exchange RabbitMQ 4.3 deletes the rights on its routing keys.
+        await remove_topology(plain, exchanges=False)
