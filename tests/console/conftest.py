@@ -11,6 +11,7 @@ from tests.console.running_console import OPERATOR, RunningConsole, running_cons
 from tests.support.stores import Stores
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs all of them."""
     for item in items:
