@@ -84,15 +84,17 @@ MAX_ROWS_READ = 2_000
 NULL, READ, SHOWN = "null", "200", "20"
 TODAY = "date_trunc('day', now() at time zone 'UTC') at time zone 'UTC'"
 OF_JOBS = ("'42'", NULL, NULL, NULL, NULL, NULL, READ)
+OF_NONE = (NULL, NULL)  # neither labels nor an owner
 OF_DELIVERIES = (NULL, "'a'", NULL, "'never'", NULL, NULL, READ)
 OF_MESSAGES = ("'k'", NULL, NULL, NULL, NULL, READ, SHOWN)
 QUERIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{f"list {one}": (LIST_JOBS[one], (*OF_JOBS, f"'{one}'", NULL, SHOWN)) for one in JobState},
-    **{f"count {one}": (COUNT_JOBS[one], (*OF_JOBS, f"'{one}'", NULL)) for one in JobState},
-    "list labeled": (LIST_LABELED, (*OF_JOBS, "'pending'", """'{"team": "a"}'""", "'team=a'", SHOWN)),
-    "count labeled": (COUNT_LABELED, (*OF_JOBS, "'pending'", """'{"team": "a"}'""", "'team=a'")),
-    "list of topic": (LIST_OF_TOPIC, ("'42'", "'rare'", *OF_JOBS[2:], "'pending'", NULL, SHOWN)),
-    "count of topic": (COUNT_OF_TOPIC, ("'42'", "'rare'", *OF_JOBS[2:], "'pending'", NULL)),
+    **{f"list {one}": (LIST_JOBS[one], (*OF_JOBS, f"'{one}'", *OF_NONE, SHOWN)) for one in JobState},
+    **{f"count {one}": (COUNT_JOBS[one], (*OF_JOBS, f"'{one}'", *OF_NONE)) for one in JobState},
+    "list labeled": (LIST_LABELED, (*OF_JOBS, "'pending'", """'{"team": "a"}'""", NULL, "'team=a'", SHOWN)),
+    "count labeled": (COUNT_LABELED, (*OF_JOBS, "'pending'", """'{"team": "a"}'""", NULL, "'team=a'")),
+    "list of topic": (LIST_OF_TOPIC, ("'42'", "'rare'", *OF_JOBS[2:], "'pending'", *OF_NONE, SHOWN)),
+    "count of topic": (COUNT_OF_TOPIC, ("'42'", "'rare'", *OF_JOBS[2:], "'pending'", *OF_NONE)),
+    "list of owner": (LIST_JOBS[JobState.ALL], (*OF_JOBS, "'all'", NULL, "'alice'", SHOWN)),
     "count topic": (COUNT_TOPIC, ("'usual'", READ)),
     "find by beginning": (FIND_BY_BEGINNING, ("'job-0101'", READ, SHOWN)),
     "job": (READ_JOB, ("'job-000042'",)),
