@@ -84,7 +84,8 @@ class DelayedWork:
         published = [row.id for row, result in zip(rows, results, strict=True) if result is PublishResult.CONFIRMED]
         await settle_messages(connection, published, refusals_of(rows, results, reasons))
         if self.history is not HistoryLevel.OFF:
-            await add_entries(connection, tell_messages(rows, results, reasons, claim.published_at), self.history)
+            told = tell_messages(rows, results, reasons, claim.published_at, self.history)
+            await add_entries(connection, told, self.history)
         return Settled()
 
     async def report(self, claim: PublishedClaim[PreparedMessages], yielder: LoopYielder) -> None:

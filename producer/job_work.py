@@ -76,7 +76,8 @@ class JobWork:
         updates = settle_all(firings, results)
         await self.lane.settle(connection, updates)
         if self.history is not HistoryLevel.OFF:
-            await add_entries(connection, tell_firings(firings, results, claim.published_at), self.history)
+            told = tell_firings(firings, results, claim.published_at, self.history)
+            await add_entries(connection, told, self.history)
         moment = claim.prepared.claim.moment
         return Settled(
             wakes_retry_lane=any(update.pause == END_OF_TURN for update in updates),

@@ -10,7 +10,7 @@ import orjson
 from producer.decisions.claim import Claim
 from shared.amqp.message import PublishResult, RawMessage
 from shared.contract.delayed import history_id, routing_key_text
-from shared.contract.history import HistoryEntry, What
+from shared.contract.history import HistoryEntry, HistoryLevel, What, is_kept
 from shared.runtime.backoff import pause_after
 
 MAX_REASON_LENGTH = 300
@@ -113,11 +113,16 @@ def tell_messages(
     results: Sequence[PublishResult],
     reasons: Mapping[str, str],
     published_at: datetime,
+    level: HistoryLevel,
 ) -> Iterator[HistoryEntry]:
-    """Tell of the messages that were published, and of the 1st, 2nd, 4th, 8th … refusal of a message."""
+    """Tell of the messages that were published, if the level keeps that, and of the 1st, 2nd, 4th, 8th … refusal of a
+    message.
+    """
+    tells_published = is_kept(What.FIRED, level)
     for row, result in zip(rows, results, strict=True):
         if result is PublishResult.CONFIRMED:
-            yield _entry(row, What.FIRED, published_at, {})
+            if tells_published:
+                yield _entry(row, What.FIRED, published_at, {})
         elif is_refused(result) and (row.refusals + 1) & row.refusals == 0:
             details = {"reason": reason_of(row, result, reasons), "refusals": row.refusals + 1}
             yield _entry(row, What.REFUSED, None, details)

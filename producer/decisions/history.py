@@ -7,7 +7,7 @@ import orjson
 
 from producer.decisions.plan import DueJob, PlannedFiring
 from shared.amqp.message import PUBLISHED, PublishResult
-from shared.contract.history import HistoryEntry, What
+from shared.contract.history import HistoryEntry, HistoryLevel, What, is_kept
 from shared.contract.names import due_routing_key
 from shared.recurrence import Occurrence
 
@@ -17,12 +17,14 @@ _FIRED = {PublishResult.CONFIRMED: What.FIRED, PublishResult.UNROUTED: What.UNRO
 
 
 def tell_firings(
-    firings: Sequence[PlannedFiring], results: Sequence[PublishResult], published_at: datetime
+    firings: Sequence[PlannedFiring], results: Sequence[PublishResult], published_at: datetime, level: HistoryLevel
 ) -> Iterator[HistoryEntry]:
-    """Tell of each job what was dropped, published and refused, in the order of its occurrences.
+    """Tell of each job what was dropped, published and refused, in the order of its occurrences. Of what was published
+    as planned no entry is made that the level leaves out: there is one for each job.
 
     Occurrences after one that is not published are left out: they will be published again.
     """
+    told = {result: what for result, what in _FIRED.items() if is_kept(what, level)}
     for firing in firings:
         job, plan = firing.job, firing.plan
         if plan is None:
@@ -38,8 +40,9 @@ def tell_firings(
                     yield from _tell_refusal(job, occurrence, {"reason": result, "routing_key": _routing_key(job)})
                 break
             sequence += 1
-            details = {"routing_key": _routing_key(job)} if result is PublishResult.UNROUTED else {}
-            yield _entry(job, _FIRED[result], occurrence, at=published_at, sequence=sequence, details=details)
+            if result in told:
+                details = {"routing_key": _routing_key(job)} if result is PublishResult.UNROUTED else {}
+                yield _entry(job, told[result], occurrence, at=published_at, sequence=sequence, details=details)
         if all_published and plan.next is None and job.rule is not None:
             yield _entry(job, What.ENDED)
 

@@ -525,9 +525,8 @@ _SHARED = (
         name="history-outside-its-transaction",
         harm="The history tells of a firing that was rolled back.",
         file="producer/job_work.py",
-        before="await add_entries(connection, tell_firings(firings, results, claim.published_at), self.history)",
-        after="async with connection._holder._pool.acquire() as other: "
-        "await add_entries(other, tell_firings(firings, results, claim.published_at), self.history)",
+        before="await add_entries(connection, told, self.history)",
+        after="async with connection._holder._pool.acquire() as other: await add_entries(other, told, self.history)",
         tests=("tests/integration/test_history.py::test_a_firing_that_is_rolled_back_is_not_told",),
     ),
     Mutant(
