@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from aiormq.exceptions import ChannelNotFoundEntity
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 
 from shared.amqp.connection import BROKER_ERRORS, Broker
 from shared.amqp.wire import lost_connections_as_errors
@@ -13,8 +13,8 @@ COUNT_TIMEOUT = 3.0
 
 
 async def count_messages(broker: Broker, names: Names) -> Mapping[str, int | None] | None:
-    """Return the number of messages by the role of the queue, None for a queue that is not there. Return None, and no
-    numbers at all, if RabbitMQ does not answer within COUNT_TIMEOUT.
+    """Return the number of messages by the role of the queue, None for a queue that is not there, or that the console's
+    user may not see. Return None, and no numbers at all, if RabbitMQ does not answer within COUNT_TIMEOUT.
     """
     roles = {
         "inbox": names.inbox,
@@ -38,5 +38,5 @@ async def _count(broker: Broker, queue: str) -> int | None:
             with lost_connections_as_errors():
                 found = await channel.declare_queue(queue, passive=True)
                 return found.declaration_result.message_count
-    except ChannelNotFoundEntity:
+    except (ChannelNotFoundEntity, ChannelAccessRefused):
         return None

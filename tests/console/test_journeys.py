@@ -207,8 +207,12 @@ def test_rows_stay_where_they_are_while_some_are_chosen(operator: Page) -> None:
 def test_the_key_enter_in_a_note_does_nothing(operator: Page) -> None:
     for path in ("/schedule?id=nightly-backup-check", "/schedules?search=invoice"):
         operator.goto(path)
-        operator.evaluate("document.addEventListener('submit', () => { document.title = 'sent'; })")
-        for note in operator.get_by_label("Why, for the history").all():
+        operator.evaluate(
+            "document.addEventListener('submit', (event) => { event.preventDefault(); document.title = 'sent'; })"
+        )
+        notes = operator.get_by_label("Why, for the history").all()
+        assert notes
+        for note in notes:
             note.press("Enter")
         assert "sent" not in operator.title()
 

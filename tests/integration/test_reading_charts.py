@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.reading import future
+from shared.reading import future, history
 from shared.reading.deliveries import count_by_host
 from shared.reading.future import Ahead, count_due_within, read_future
 from shared.reading.history import lateness_by_minute
@@ -43,30 +43,34 @@ async def test_full_parts_are_estimated_each_by_its_own(database: Any, monkeypat
     assert parts[2].jobs == pytest.approx(400, rel=0.3)
 
 
-async def test_a_minute_without_occurrences_has_no_lateness(database: Any) -> None:
-    await database.execute("""
+async def test_a_minute_without_occurrences_has_no_lateness(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    minute = await database.fetchval(history.THIS_MINUTE)
+    monkeypatch.setattr(history, "THIS_MINUTE", f"select '{minute.isoformat()}'::timestamptz")
+    told = """
         insert into history (job_id, what, at, due_at)
-        select 'job', 'fired', date_trunc('minute', now()), date_trunc('minute', now()) - n * interval '10 ms'
-          from generate_series(1, 9) as n""")
+        select 'job', 'fired', $1, $1::timestamptz - n * interval '10 ms' from generate_series(1, 9) as n"""
+    await database.execute(told, minute)
     *before, last = await lateness_by_minute(database)
     assert (len(before), {one.p50 for one in before}) == (59, {None})
     assert (last.sample, last.p50, last.p99) == (9, timedelta(milliseconds=50), timedelta(milliseconds=90))
 
 
 async def test_each_minute_has_a_sample_of_its_own_entries_beside_a_burst_that_vacuum_has_not_seen(
-    database: Any,
+    database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if await database.fetchval("select (now() at time zone 'UTC')::time < '00:31'"):
+    minute = await database.fetchval(history.THIS_MINUTE)
+    monkeypatch.setattr(history, "THIS_MINUTE", f"select '{minute.isoformat()}'::timestamptz")
+    if await database.fetchval("select ($1::timestamptz at time zone 'UTC')::time < '00:31'", minute):
         pytest.skip("there is no partition of yesterday")
     insert = """
         insert into history (job_id, what, at, due_at)
         select 'job', case when n % 2 = 0 then 'fired' else 'accepted' end, at, at - ($1 - ago) * interval '10 ms'
           from generate_series($1::int, $2::int, -1) as ago, generate_series(1, $3::int) as n,
-               lateral (select date_trunc('minute', now()) - ago * interval '1 min' + n * interval '1 ms' as at) as told
+               lateral (select $4::timestamptz - ago * interval '1 min' + n * interval '1 ms' as at) as told
          order by at"""
-    await database.execute(insert, 30, 1, 200)
+    await database.execute(insert, 30, 1, 200, minute)
     await database.execute("vacuum analyze history")
-    await database.execute(insert, 0, 0, 30_000)
+    await database.execute(insert, 0, 0, 30_000, minute)
     found = (await lateness_by_minute(database))[-31:]
     assert [one.p99 for one in found] == [timedelta(milliseconds=10 * n) for n in range(30)] + [timedelta(0)]
     assert {one.sample for one in found} == {100}
