@@ -20,10 +20,6 @@ from shared.amqp.message import OutgoingMessage, PublishResult, RawMessage
 from shared.amqp.wire import NO_LIMIT, Confirms, PublishBatch, fits
 from shared.contract.names import DIRECT_REPLY_PREFIX
 
-# With these the broker answers a message that it cannot take: it closes the channel; or the whole connection, if a part
-# of the broker fails over the message, as over a header of a kind that a stream cannot store.
-CLOSED_OVER_A_MESSAGE = (ChannelClosed, ConnectionInternalError)
-
 # The share of the caller's timeout in which confirms are awaited. The rest leaves time to return those that came.
 ANSWER_TIME_SHARE = 0.95
 
@@ -97,13 +93,23 @@ class Publisher:
             left = deadline - asyncio.get_running_loop().time()
             await asyncio.wait({batch.answered, closing}, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
             reason = closing.exception() if closing.done() and not closing.cancelled() else None
-            closed_by_broker = isinstance(reason, CLOSED_OVER_A_MESSAGE)
+            closed_by_broker = self._is_over_a_message(reason)
             if closed_by_broker:
                 self.close_reason = _close_reason(reason)
             unanswered = PublishResult.CLOSED if closed_by_broker else PublishResult.UNKNOWN
             return [unanswered if result is PublishResult.UNKNOWN else result for result in batch.results]
         finally:
             closing.cancel()  # this future was made for this call: the channel would keep it for good
+
+    def _is_over_a_message(self, reason: BaseException | None) -> bool:
+        """Tell whether the broker closed the channel because it cannot take a message.
+
+        It closes the whole connection if a part of it fails over a message of an application, as over a header that a
+        stream cannot store. No event of Duebell does that: the cause was on another channel of the connection.
+        """
+        if isinstance(reason, ConnectionInternalError):
+            return not self._owns_exchanges
+        return isinstance(reason, ChannelClosed)
 
     async def recover_channel(self) -> None:
         """Replace the channel if the last publish requires it, which may take seconds while the broker does not answer.

@@ -37,8 +37,8 @@ DELAYED = (
         name="delayed-stalled",
         harm="One message over which the broker closes the connection holds up all others that are due.",
         file="shared/amqp/publisher.py",
-        before="CLOSED_OVER_A_MESSAGE = (ChannelClosed, ConnectionInternalError)",
-        after="CLOSED_OVER_A_MESSAGE = (ChannelClosed,)",
+        before="            return not self._owns_exchanges\n",
+        after="            return False\n",
         tests=(
             "tests/integration/delayed/test_refusals.py"
             "::test_a_message_over_which_the_broker_closes_the_connection_waits_and_holds_up_no_other",
