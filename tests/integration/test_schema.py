@@ -225,3 +225,37 @@ async def test_the_indexes_of_a_large_table_can_be_built_before_the_migration(da
     assert len(made) == len(names) == 5
     for version in (11, 12, 13, 14):
         assert "create index if not exists " in text[version]
+
+
+@pytest.mark.parametrize(
+    ("migration", "before", "interrupted", "built"),
+    [
+        (
+            "0013_newest_deliveries_of_a_job.sql",
+            "alter index deliveries_of_job rename to deliveries_job",
+            "create index deliveries_of_job on deliveries (job_id)",
+            ("deliveries_of_job", "(job_id, id)"),
+        ),
+        (
+            "0014_due_jobs_in_order.sql",
+            "select",
+            "create index jobs_due_in_order on jobs (next_run_at)",
+            ("jobs_due", "(next_run_at, id)"),
+        ),
+    ],
+)
+async def test_an_index_whose_building_was_interrupted_is_built_by_the_migration(
+    database: Any, migration: str, before: str, interrupted: str, built: tuple[str, str]
+) -> None:
+    await database.execute(before)
+    await database.execute(interrupted)
+    await database.execute(
+        "update pg_index set indisvalid = false where indexrelid = $1::text::regclass", interrupted.split()[2]
+    )
+    await database.execute((MIGRATIONS / migration).read_text())
+    name, columns = built
+    row = await database.fetchrow(
+        "select indisvalid, pg_get_indexdef(indexrelid) as is from pg_index where indexrelid = $1::text::regclass", name
+    )
+    assert row["indisvalid"]
+    assert columns in row["is"]

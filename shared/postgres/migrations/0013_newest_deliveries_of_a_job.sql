@@ -3,4 +3,9 @@
 -- docs/operations/upgrading.md. The old one goes first, so that the lock on the table is taken once.
 
 drop index deliveries_job;
+do $$ begin
+    if exists (select from pg_index where indexrelid = to_regclass('deliveries_of_job') and not indisvalid) then
+        drop index deliveries_of_job; -- its building was interrupted
+    end if;
+end $$;
 create index if not exists deliveries_of_job on deliveries (job_id, id);
