@@ -20,6 +20,8 @@ from shared.reading.bulks import MAX_BULKS, Bulk, list_bulks, read_bulk
 LIVE_SECONDS = 1.0
 # The end of the id of a bulk that does what a dry run has counted.
 CARRIED_OUT = "-carried-out"
+# Filters of the list of schedules that a bulk does not know: without them it would act on more than is shown.
+NOT_SELECTED_BY = ("owner", "since", "until")
 # In which state jobs are before an action, and after it.
 STATES_AROUND: Mapping[str, tuple[str, str]] = {
     BulkAction.PAUSE: ("pending", "paused"),
@@ -55,6 +57,8 @@ async def act(visit: Visit, form: Form) -> Response:
     else:
         filters = Filters(visit.query, visit.zone)
         selector, action = selector_of(filters), form.text("action")
+        if any(visit.query.get(name) for name in NOT_SELECTED_BY):
+            raise PageFailure(400, "Nothing was sent", "An action on all that match knows no owner and no time.")
         if filters.problems or not selector or action not in {one.value for one in BulkAction}:
             raise PageFailure(
                 400, "Nothing was sent", "; ".join(filters.problems) or "Choose labels, a topic or an id."

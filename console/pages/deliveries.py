@@ -26,6 +26,8 @@ PAGE_DELIVERIES = 50
 MAX_ID = 2**63 - 1
 # At a time: more are replayed by asking again.
 MAX_REPLAYED = 10_000
+# Finding them may take many walks, and a person waits for it once.
+FIND_TIMEOUT = 60.0
 
 
 async def show(visit: Visit) -> Response:
@@ -73,7 +75,7 @@ async def act(visit: Visit, form: Form) -> Response:
             wanted = _wanted(filters)
             if filters.problems:  # without the filter, others would be replayed, too
                 raise PageFailure(400, "Nothing was sent", "; ".join(filters.problems))
-            async with visit.console.reading() as connection:
+            async with visit.console.reading(FIND_TIMEOUT) as connection:
                 chosen = await find_to_replay(connection, wanted, MAX_REPLAYED)
         case _:
             raise PageFailure(400, "Nothing was sent", "There is no such action.")

@@ -69,12 +69,13 @@ class Console:
         return timedelta(hours=self.settings.console_session_hours)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Connection]:
+    async def reading(self, timeout: float | None = None) -> AsyncIterator[Connection]:
         """Open a transaction that cannot write, whatever the rights of the database's user are. All of its statements
-        see one moment: a job, its history and its deliveries fit together. It is ended after READ_TIMEOUT.
+        see one moment: a job, its history and its deliveries fit together. It is ended after the timeout, or after
+        READ_TIMEOUT.
         """
         async with (
-            asyncio.timeout(READ_TIMEOUT),
+            asyncio.timeout(READ_TIMEOUT if timeout is None else timeout),
             self.pool.acquire() as connection,
             connection.transaction(readonly=True, isolation="repeatable_read"),
         ):

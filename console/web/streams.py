@@ -40,6 +40,8 @@ async def _events(visit: Visit, part: Callable[[Visit], Awaitable[str]], every_s
         while loop.time() < ends_at and not console.stop.requested:
             try:
                 text = await part(replace(visit, now=datetime.now(UTC)))
+            except PageFailure:
+                return  # what the page shows is gone: its next stream is refused with the reason
             except (*RETRYABLE_ERRORS, TimeoutError):
                 text = sent  # the page stays as it is until the database answers again
             if text != sent:

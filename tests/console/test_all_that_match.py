@@ -76,6 +76,11 @@ def test_all_with_a_label_are_found_counted_paused_and_resumed(console: RunningC
     assert act(done, "carry-out").status == 400
 
     until_it_says(console, act("/bulk?topic=default&search=rota-1", "resume").headers["location"], "1</strong> of 1")
-    for path, action in (("/bulk", "pause"), ("/bulk?label=team", "pause"), ("/bulk?label=team%3Da", "drop")):
+    for path, action in (
+        ("/bulk", "pause"),
+        ("/bulk?label=team", "pause"),
+        ("/bulk?label=team%3Da", "drop"),
+        ("/bulk?label=team%3Da&owner=shop", "pause"),
+    ):
         assert act(path, action).status == 400
     assert read(console, "/bulk?id=nope").status == 404
