@@ -38,7 +38,8 @@ LIST_ENDED_DELIVERIES = _WITH_LAST_ATTEMPT.format(
 )
 
 OF_JOB = _WITH_LAST_ATTEMPT.format(
-    deliveries="select * from deliveries where job_id = $1 order by id desc limit $2", order="d.id desc"
+    deliveries="select * from deliveries where job_id >= $1 and job_id <= $1 order by job_id desc, id desc limit $2",
+    order="d.id desc",
 )
 
 
