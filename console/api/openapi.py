@@ -12,6 +12,8 @@ from console.api.operation import API_PATH, Operation
 from shared.version import VERSION
 
 READ_FAILURES = (400, 401, 403, 503)
+# As RFC 9110 has them: Python before 3.13 has older words, and the document is the same with every Python.
+PHRASES = {413: "Content Too Large", 422: "Unprocessable Content"}
 DESCRIPTION = """\
 Reads what Duebell knows, and acts by the same AMQP commands that an application sends: a body is one of the messages, \
 and the answer is the consumer's verdict. An id is given as a parameter, since it may have any character."""
@@ -59,7 +61,7 @@ def _described(one: Operation) -> dict[str, Any]:
 
 
 def _answer(status: int, model: type[BaseModel]) -> dict[str, Any]:
-    return {"description": HTTPStatus(status).phrase, "content": _content(model)}
+    return {"description": PHRASES.get(status) or HTTPStatus(status).phrase, "content": _content(model)}
 
 
 def _content(model: type[BaseModel]) -> dict[str, Any]:
