@@ -182,9 +182,9 @@ def test_a_live_page_leads_to_the_log_in_when_the_session_has_ended(browser: Bro
     def answer(route: Route) -> None:
         streams.append(route.request.url)
         if len(streams) == 1:
+            page.context.clear_cookies()  # before the stream ends: the next one is asked for without the session
             route.fulfill(status=200, content_type="text/event-stream", body=": \n\n")
         else:
-            page.context.clear_cookies()
             route.continue_()
 
     page.route("**/history/live*", answer)
