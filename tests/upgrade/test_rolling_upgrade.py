@@ -38,7 +38,8 @@ from tests.upgrade.load import LATER, STEADY, TOPIC, Load, a_load
 from tests.upgrade.release import NEWEST_MIGRATION, run_step, step, unpack
 
 [PREPARE] = [block.text for block in blocks_of("docs/operations/upgrading.md") if block.language == "sh"]
-SETTINGS = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "0.2", "RETRY_CAP_SECONDS": "4"}
+# A webhook may have twenty retries: with this pause they last for minutes, as an upgrade may on a busy machine.
+SETTINGS = {"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8", "RETRY_BASE_SECONDS": "0.2", "RETRY_CAP_SECONDS": "12"}
 # It refuses passive declarations to users without rights on what they look for.
 FIRST_BROKER_WITHOUT_OLD_SERVICES = (4, 2, 6)
 TABLE_IN_USE = "a table is in use; trying again"
